@@ -1,0 +1,180 @@
+"""From values to references and back. A value is serialized once, where it is made; from then on its bytes travel.
+
+A large value becomes a *blob*: stored once under the digest of its bytes, in its thread, however often it is sent or kept.
+Blobs never change, so whoever has fetched one may keep it.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from phalanx.checkpoint.serde import Serializer
+from phalanx.errors import CorruptDataError, UnserializableError
+from phalanx.protocol.batch import Ref
+from phalanx.protocol.names import TASKS
+from phalanx.protocol.outcome import PackedWrite
+from phalanx.protocol.plain import pack, unpack
+from phalanx.types import Send, Update
+
+BLOB_MIN_BYTES: Final = 2048
+"""Values at least this large become blobs; smaller ones travel inside what refers to them."""
+
+
+def digest_of(data: bytes) -> str:
+    """A blob's name. Cryptographic, since what users store may have been made to collide."""
+    return hashlib.blake2b(data, digest_size=20).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A value that is still serialized: a packet's argument on its way through a coordinator, which never needs it."""
+
+    ref: Ref
+
+
+@dataclass(slots=True)
+class Packer:
+    """Makes references, and collects the blobs they need until someone stores them.
+
+    Attributes:
+        new_blobs: by digest, what has been referred to and not been stored yet.
+    """
+
+    serializer: Serializer
+    new_blobs: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    _same: dict[int, tuple[object, Ref]] = field(default_factory=dict[int, tuple[object, Ref]])
+
+    def ref(self, value: object) -> Ref:
+        """A reference to ``value``."""
+        if isinstance(value, Packed):
+            return value.ref
+        return self.ref_to_bytes(self.serializer.dumps(value))
+
+    def ref_to_bytes(self, data: bytes) -> Ref:
+        """A reference to a serialized value."""
+        if len(data) < BLOB_MIN_BYTES:
+            return data
+        digest = digest_of(data)
+        self.new_blobs[digest] = data
+        return digest
+
+    def ref_once(self, value: object) -> Ref:
+        """The same as :meth:`ref`, but one object given many times is serialized once; see :meth:`forget`."""
+        known = self._same.get(id(value))
+        if known is None:
+            known = self._same[id(value)] = (value, self.ref(value))
+        return known[1]
+
+    def forget(self) -> None:
+        """The objects seen by :meth:`ref_once` may change from here on."""
+        self._same.clear()
+
+    def take_blobs(self) -> dict[str, bytes]:
+        """The blobs that must be stored now."""
+        taken, self.new_blobs = self.new_blobs, {}
+        return taken
+
+    def pack_writes(self, writes: Iterable[Update], name: Callable[[Update], str]) -> list[PackedWrite]:
+        """A task's writes. Values stay inside the outcome, since whoever reads it applies them; packets' arguments do not.
+
+        Args:
+            name: says what a write is, for the message when it cannot be serialized.
+
+        Raises:
+            UnserializableError: naming the write, the type and the place inside the value.
+        """
+        packed: list[PackedWrite] = []
+        try:
+            for write in writes:
+                channel, value = write
+                try:
+                    if channel == TASKS:
+                        packet = cast("Send", value)
+                        packed.append(PackedWrite(channel, self.ref_once(packet.arg), packet.node))
+                    else:
+                        packed.append(PackedWrite(channel, self.serializer.dumps(value)))
+                except UnserializableError as error:
+                    raise UnserializableError(error.type_name, error.path, error.hint, name(write)) from error
+        finally:
+            self.forget()
+        return packed
+
+    def pack_channel(self, name: str, stored: object) -> Ref:
+        """A channel's stored form. The topic of packets is a list of nodes and references, so that they stay serialized."""
+        if name != TASKS:
+            return self.ref(stored)
+        try:
+            packets = [[packet.node, self.ref_once(packet.arg)] for packet in cast("Sequence[Send]", stored)]
+        finally:
+            self.forget()
+        return self.ref_to_bytes(pack(packets))
+
+
+class BlobCache:
+    """Blobs by digest, the least recently used dropped first.
+
+    Args:
+        max_bytes: what the cache may hold; a larger blob is not kept.
+    """
+
+    def __init__(self, max_bytes: int = 256 << 20) -> None:
+        self._max_bytes = max_bytes
+        self._held = 0
+        self._blobs: OrderedDict[str, bytes] = OrderedDict()
+
+    def get(self, digest: str) -> bytes | None:
+        """The blob, if it is held."""
+        found = self._blobs.get(digest)
+        if found is not None:
+            self._blobs.move_to_end(digest)
+        return found
+
+    def put(self, digest: str, data: bytes) -> None:
+        """Hold a blob."""
+        if digest in self._blobs or len(data) > self._max_bytes:
+            return
+        self._blobs[digest] = data
+        self._held += len(data)
+        while self._held > self._max_bytes:
+            _, dropped = self._blobs.popitem(last=False)
+            self._held -= len(dropped)
+
+
+FetchBlobs = Callable[[Sequence[str]], Mapping[str, bytes]]
+
+
+def resolve(refs: Iterable[Ref], cache: BlobCache, fetch: FetchBlobs) -> dict[str, bytes]:
+    """The blobs behind ``refs``, by digest: from the cache, and one fetch for all that are missing.
+
+    Raises:
+        CorruptDataError: a blob is gone, or its bytes are not the ones its name promises.
+    """
+    wanted = dict.fromkeys(ref for ref in refs if isinstance(ref, str))
+    found = {digest: data for digest in wanted if (data := cache.get(digest)) is not None}
+    missing = [digest for digest in wanted if digest not in found]
+    if missing:
+        for digest, data in fetch(missing).items():
+            if digest_of(data) != digest:
+                raise CorruptDataError(f"blob {digest} does not hold the bytes its name promises")
+            cache.put(digest, data)
+            found[digest] = data
+    gone = [digest for digest in missing if digest not in found]
+    if gone:
+        raise CorruptDataError(f"blob {gone[0]} is gone from the state server; were keys of this thread deleted?")
+    return found
+
+
+def bytes_of(ref: Ref, blobs: Mapping[str, bytes]) -> bytes:
+    """The serialized value behind a reference."""
+    return blobs[ref] if isinstance(ref, str) else ref
+
+
+def packets_of(data: bytes) -> list[tuple[str, Ref]]:
+    """The packets in the stored topic: whom they are for, and their arguments.
+
+    Raises:
+        CorruptDataError: the bytes are not such a list.
+    """
+    return unpack(data, "a topic of packets", lambda record: [(node, ref) for node, ref in record])

@@ -1,0 +1,81 @@
+"""Connections to the state server: one place that knows the client library, its timeouts and its errors."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, cast
+from urllib.parse import urlsplit, urlunsplit
+
+from redis import Redis
+from redis.backoff import ExponentialBackoff
+from redis.exceptions import AuthenticationError, RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.retry import Retry
+
+from phalanx.errors import ClusterUnreachableError
+
+BLOCK_S: Final = 1.0
+"""The longest a client waits inside one command."""
+
+_SOCKET_TIMEOUT_S: Final = 15.0  # well above BLOCK_S, or a waiting command would look like a dead connection
+
+
+def connect(url: str) -> Redis:
+    """A client with bounded waits, which retries commands over a broken connection. All our commands bear repeating.
+
+    Raises:
+        ValueError: the URL is not one of a Redis server.
+    """
+    tcp_only = {} if url.startswith("unix:") else {"socket_connect_timeout": 5, "socket_keepalive": True}
+    return Redis.from_url(
+        url,
+        protocol=2,
+        socket_timeout=_SOCKET_TIMEOUT_S,
+        **tcp_only,
+        health_check_interval=20,
+        retry=Retry(ExponentialBackoff(cap=1.0, base=0.05), 5),
+        retry_on_error=[RedisConnectionError, RedisTimeoutError],
+    )
+
+
+def read_fields(client: Redis, key: str, fields: Sequence[str]) -> dict[str, bytes]:
+    """The fields that exist of those named, of a hash of bytes."""
+    if not fields:
+        return {}
+    found = cast("list[bytes | None]", client.hmget(key, list(fields)))
+    return {field: data for field, data in zip(fields, found, strict=True) if data is not None}
+
+
+def without_password(url: str) -> str:
+    """``url`` as it may be shown."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    user = parts.username or ""
+    port = f":{parts.port}" if parts.port else ""
+    return urlunsplit(parts._replace(netloc=f"{user}:***@{parts.hostname}{port}"))
+
+
+def check_reachable(client: Redis, url: str, role: str = "state server") -> None:
+    """Fail soon, and say what is wrong, when nothing answers at ``url``.
+
+    Raises:
+        ClusterUnreachableError: naming the server's role, the URL and the reason.
+    """
+    with wrapped_errors(url, role):
+        client.ping()
+
+
+@contextmanager
+def wrapped_errors(url: str, role: str = "state server") -> Iterator[None]:
+    """Turn the client library's connection errors into ours."""
+    try:
+        yield
+    except AuthenticationError as error:
+        raise ClusterUnreachableError(role, without_password(url), f"it refuses the login: {error}") from error
+    except (RedisConnectionError, RedisTimeoutError, OSError) as error:
+        raise ClusterUnreachableError(role, without_password(url), str(error)) from error
+    except RedisError as error:
+        if "NOAUTH" in str(error):
+            raise ClusterUnreachableError(role, without_password(url), "it wants a password") from error
+        raise

@@ -1,0 +1,197 @@
+"""What a coordinator does to a thread in the state server: take its lease, commit supersteps, collect outcomes.
+
+Every change checks the fencing token inside its script. A coordinator that lost its lease (it was paused, or cut off)
+changes nothing, however late its commands arrive.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from redis import Redis
+
+from phalanx.checkpoint.redis.client import read_fields
+from phalanx.checkpoint.redis.scripts import Argument, Scripts
+from phalanx.errors import StaleLeaseError, ThreadBusyError
+from phalanx.protocol.keys import ThreadKeys, place
+
+LEASE_VALID_MS: Final = 15_000
+"""How long a coordinator may be silent before another may take its thread."""
+
+RENEW_EVERY_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to drive a thread. ``token`` is greater than that of every owner before."""
+
+    owner: str
+    token: int
+
+
+class ThreadStore:
+    """One thread, as the coordinator that drives it sees it.
+
+    Args:
+        client: the state server.
+        keys: the thread's keys.
+        ttl_s: how long its keys live after the last commit; 0 keeps them.
+    """
+
+    def __init__(self, client: Redis, keys: ThreadKeys, ttl_s: int) -> None:
+        self.client = client
+        self.keys = keys
+        self.ttl_s = ttl_s
+        self._scripts = Scripts(client, "phalanx.checkpoint.redis")
+
+    # --- the lease -----------------------------------------------------------------------------------------------------
+
+    def acquire(self, owner: str) -> Lease:
+        """Take the lease.
+
+        Raises:
+            ThreadBusyError: another run drives the thread.
+        """
+        reply = self._scripts.run("lease_acquire", [self.keys.lease], [owner, LEASE_VALID_MS, self.ttl_s * 1000])
+        token, *holder = cast("list[object]", reply)
+        if not token:
+            other, left_ms = cast("tuple[bytes, int]", tuple(holder))
+            raise ThreadBusyError(self.keys.thread_id, other.decode(), left_ms / 1000)
+        return Lease(owner, cast("int", token))
+
+    def renew(self, lease: Lease) -> None:
+        """Say that the owner is alive.
+
+        Raises:
+            StaleLeaseError: another one has taken the thread.
+        """
+        if not self._scripts.run("lease_renew", [self.keys.lease], [lease.token, LEASE_VALID_MS]):
+            raise self._stale(lease)
+
+    def release(self, lease: Lease) -> None:
+        """Give the lease back; nothing happens when it is no longer this one."""
+        self._scripts.run("lease_renew", [self.keys.lease], [lease.token, 0])
+
+    def _stale(self, lease: Lease) -> StaleLeaseError:
+        return StaleLeaseError(
+            f"run {lease.owner} lost its lease on thread {self.keys.thread_id!r} (token {lease.token}): "
+            f"another run has taken the thread since; nothing more was written by this one"
+        )
+
+    # --- supersteps ----------------------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        *,
+        lease: Lease,
+        blobs: Mapping[str, bytes],
+        namespace: str,
+        checkpoint_id: str,
+        parent_id: str,
+        record: bytes,
+    ) -> None:
+        """Store blobs and a checkpoint, and retire the superstep that led to it, atomically.
+
+        Args:
+            parent_id: the checkpoint the superstep started from; its claims are retired.
+            record: the checkpoint; empty when it is kept elsewhere.
+
+        Raises:
+            StaleLeaseError: nothing was written.
+        """
+        stored = commit(
+            self._scripts,
+            self.keys,
+            token=lease.token,
+            ttl_s=self.ttl_s,
+            blobs=blobs,
+            namespace=namespace,
+            checkpoint_id=checkpoint_id,
+            parent_id=parent_id,
+            record=record,
+        )
+        if not stored:
+            raise self._stale(lease)
+
+    def store_blobs(self, blobs: Mapping[str, bytes]) -> None:
+        """Store blobs that tasks about to be handed out refer to."""
+        pipe = self.client.pipeline(transaction=False)
+        for digest, data in blobs.items():
+            pipe.hsetnx(self.keys.blobs, digest, data)  # type: ignore[arg-type]
+        if self.ttl_s:
+            pipe.expire(self.keys.blobs, self.ttl_s)
+        pipe.execute()
+
+    def fetch_blobs(self, digests: Sequence[str]) -> dict[str, bytes]:
+        """The blobs that exist of those named."""
+        return read_fields(self.client, self.keys.blobs, digests)
+
+    def outcomes(self, namespace: str, checkpoint_id: str, task_ids: Sequence[str]) -> dict[str, bytes]:
+        """The recorded outcomes of those tasks, packed."""
+        return read_fields(self.client, self.keys.writes(namespace, checkpoint_id), task_ids)
+
+    def claims(self, namespace: str, checkpoint_id: str, task_ids: Sequence[str]) -> dict[str, tuple[int, str]]:
+        """Attempt and worker process of those tasks that a worker has claimed."""
+        found = read_fields(self.client, self.keys.claims(namespace, checkpoint_id), task_ids)
+        claims: dict[str, tuple[int, str]] = {}
+        for task_id, data in found.items():
+            attempt, worker, _ = data.decode().split("|")
+            claims[task_id] = (int(attempt), worker)
+        return claims
+
+    def reopen(
+        self, *, lease: Lease, namespace: str, checkpoint_id: str, errors: Mapping[str, tuple[str, bytes]]
+    ) -> None:
+        """Move the errors of earlier runs aside, so that their tasks can run again.
+
+        Args:
+            errors: by task id, the field that keeps the error, and the error.
+
+        Raises:
+            StaleLeaseError: nothing was written.
+        """
+        arguments: list[Argument] = [lease.token]
+        for task_id, (kept_as, error) in errors.items():
+            arguments += [task_id, kept_as, error]
+        keys = [self.keys.lease, self.keys.writes(namespace, checkpoint_id)]
+        if errors and not self._scripts.run("reopen", keys, arguments):
+            raise self._stale(lease)
+
+    def drop(self, namespace: str, checkpoint_ids: Sequence[str]) -> None:
+        """Delete the thread's keys, and those of the named checkpoints."""
+        keys = self.keys
+        steps = [made(namespace, each) for each in checkpoint_ids for made in (keys.writes, keys.claims)]
+        self.client.unlink(keys.lease, keys.blobs, keys.checkpoints, keys.index, *steps)
+
+
+def commit(
+    scripts: Scripts,
+    keys: ThreadKeys,
+    *,
+    token: int | None,
+    ttl_s: int,
+    blobs: Mapping[str, bytes],
+    namespace: str,
+    checkpoint_id: str,
+    parent_id: str,
+    record: bytes,
+) -> bool:
+    """Call ``commit.lua``. Returns whether it was done; without a token nothing can be stale."""
+    arguments: list[Argument] = [
+        "" if token is None else token,
+        ttl_s * 1000,
+        place(namespace, checkpoint_id) if record else "",
+        record,
+        place(namespace, parent_id),
+    ]
+    for digest, data in blobs.items():
+        arguments += [digest, data]
+    all_keys = [
+        keys.lease,
+        keys.blobs,
+        keys.checkpoints,
+        keys.index,
+        keys.claims(namespace, parent_id),
+        keys.writes(namespace, parent_id),
+    ]
+    return bool(scripts.run("commit", all_keys, arguments))

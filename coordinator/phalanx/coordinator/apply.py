@@ -1,0 +1,136 @@
+"""Applying the writes of a superstep to the channels. Pure in its result: the order in which tasks finished has no part in it.
+
+The order is fixed: tasks by path; what they have seen; one next version for the whole superstep; ``consume`` of the
+channels that triggered them; all writes of a channel in one ``update``; an empty update for channels that silence can
+change; and, if nothing updated can trigger a node, ``finish``.
+
+The step is atomic. Channels are changed as copies, and the state takes them over only when every write was accepted; a
+write that cannot be taken raises and leaves the state as it was.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from phalanx.checkpoint.base import Version
+from phalanx.coordinator.plan import TaskPath, path_order
+from phalanx.coordinator.state import GraphState, NextVersion
+from phalanx.errors import UnknownNodeError
+from phalanx.protocol.names import RESERVED_WRITES, TASKS
+from phalanx.types import Send, Update
+from phalanx.worker.blueprint import Blueprint, Channel
+
+logger = logging.getLogger("phalanx.apply")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWrites:
+    """What one task wrote, or what the run's input writes (with an empty path and no triggers)."""
+
+    path: TaskPath
+    name: str
+    triggers: tuple[str, ...]
+    writes: Sequence[Update]
+
+
+@dataclass(slots=True)
+class _Step:
+    """The changes of one superstep, before they are taken over."""
+
+    state: GraphState
+    changed: dict[str, Channel]
+    updated: set[str]
+    bumped: set[str]
+
+    def writable(self, name: str) -> Channel:
+        """The channel's copy in this step."""
+        channel = self.changed.get(name)
+        if channel is None:
+            channel = self.changed[name] = self.state.channels[name].copy()
+        return channel
+
+    def note(self, name: str, changed: bool) -> None:
+        """Record that an operation changed the channel, and whether it can now be read."""
+        if changed:
+            self.bumped.add(name)
+            if self.changed[name].is_available():
+                self.updated.add(name)
+
+
+def apply_writes(
+    blueprint: Blueprint, state: GraphState, tasks: Iterable[TaskWrites], next_version: NextVersion
+) -> frozenset[str]:
+    """Apply one superstep to ``state`` and return the channels whose version it changed.
+
+    Args:
+        blueprint: the graph.
+        state: changed in place, as a whole or not at all.
+        tasks: what each task wrote, in any order.
+        next_version: makes the superstep's version from the newest one.
+
+    Raises:
+        InvalidUpdateError: a channel cannot take its writes together.
+        UnknownNodeError: a packet is for a node the graph does not have.
+    """
+    ordered = sorted(tasks, key=lambda task: path_order(task.path))
+    triggered = any(task.triggers for task in ordered)
+    step = _Step(state, {}, set(), set())
+
+    for name in sorted({trigger for task in ordered for trigger in task.triggers if trigger in state.channels}):
+        step.note(name, step.writable(name).consume())
+    written = _by_channel(blueprint, ordered)
+    for name, values in written.items():
+        step.note(name, step.writable(name).update(values))
+    if triggered:
+        for name in sorted(state.expiring.difference(written)):
+            step.note(name, step.writable(name).update(()))
+        if not any(name in blueprint.trigger_to_nodes for name in step.updated):
+            for name in blueprint.finishing:
+                step.note(name, step.writable(name).finish())
+
+    _take_over(step, ordered, next_version)
+    return frozenset(step.bumped)
+
+
+def _by_channel(blueprint: Blueprint, ordered: Sequence[TaskWrites]) -> dict[str, list[object]]:
+    written: dict[str, list[object]] = {}
+    for task in ordered:
+        for channel, value in task.writes:
+            if channel in written:
+                written[channel].append(value)
+            elif channel in blueprint.channels:
+                written[channel] = [value]
+            elif channel not in RESERVED_WRITES:
+                logger.warning("node %s wrote to unknown channel %s; the write is ignored", task.name, channel)
+            if channel == TASKS:
+                _check_packet(blueprint, task, value)
+    return written
+
+
+def _check_packet(blueprint: Blueprint, task: TaskWrites, packet: object) -> None:
+    node = cast("Send", packet).node
+    if node not in blueprint.nodes:
+        known = ", ".join(sorted(name for name, spec in blueprint.nodes.items() if not spec.hidden))
+        raise UnknownNodeError(
+            f"node {task.name!r} sent a packet to {node!r}, which is not a node of this graph; its nodes are: {known}"
+        )
+
+
+def _take_over(step: _Step, ordered: Sequence[TaskWrites], next_version: NextVersion) -> None:
+    state = step.state
+    seen: dict[str, dict[str, Version]] = {}
+    for task in ordered:
+        if task.triggers:
+            known = seen.get(task.name) or state.seen.get(task.name, {})
+            seen[task.name] = known | {
+                trigger: state.versions[trigger] for trigger in task.triggers if trigger in state.versions
+            }
+    state.seen.update(seen)
+    if step.bumped:
+        version = state.newest = next_version(state.newest)
+        for name in step.bumped:
+            state.versions[name] = version
+            state.channels[name] = step.changed[name]
+        state.note_expiring(step.bumped)
+    state.updated = frozenset(step.updated)

@@ -1,0 +1,213 @@
+"""``Cluster``: where a graph's tasks go. Workers elsewhere, or a small cluster of our own on this machine."""
+
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+from phalanx.checkpoint.base import BaseCheckpointSaver
+from phalanx.checkpoint.configs import CheckpointAddress
+from phalanx.checkpoint.redis import RedisSaver
+from phalanx.checkpoint.redis.client import check_reachable, connect
+from phalanx.checkpoint.redis.thread_store import ThreadStore
+from phalanx.config import RunnableConfig
+from phalanx.coordinator.broker import Broker
+from phalanx.coordinator.cluster_driver import Address, ClusterDriver, ClusterLoop, Connections
+from phalanx.coordinator.default_cluster import set_default_cluster
+from phalanx.coordinator.keeping import WORKING_LIFE_S, Keeping, KeepingElsewhere
+from phalanx.coordinator.observe import RunObserver
+from phalanx.coordinator.roster import Roster
+from phalanx.coordinator.run import RunSettings
+from phalanx.errors import ClusterError, GraphNotNamedError
+from phalanx.protocol.batch import DEFAULT_QUEUE
+from phalanx.protocol.keys import DEFAULT_PREFIX, ClusterKeys
+from phalanx.worker.blueprint import Blueprint
+from phalanx.worker.fingerprint import fingerprint
+from phalanx.worker.heartbeat import WorkerInfo
+
+if TYPE_CHECKING:
+    from phalanx.pregel import Pregel
+
+URL_VARIABLE: Final = "PHALANX_URL"
+BROKER_URL_VARIABLE: Final = "PHALANX_BROKER_URL"
+
+
+class Announcer(Protocol):
+    """How the workers of a cluster that we own learn of a graph."""
+
+    def announce(self, graph: "Pregel") -> None:
+        """Make ``graph`` known under its name.
+
+        Raises:
+            GraphNotNamedError: workers could not find it.
+        """
+
+    def close(self) -> None:
+        """End the workers and the server."""
+
+
+class Cluster:
+    """Workers and the servers between them and us.
+
+    Args:
+        url: the state server, Redis 6.2 or newer, or Valkey.
+        broker_url: the broker; the state server unless given.
+        queue: where tasks go.
+        prefix: what all keys start with; installations with different prefixes do not see each other.
+
+    Raises:
+        ClusterUnreachableError: nothing answers at the URL.
+
+    Example:
+        >>> with Cluster.local(workers=4) as cluster:
+        ...     graph.with_cluster(cluster).invoke({"root": "."})
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        broker_url: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        prefix: str = DEFAULT_PREFIX,
+    ) -> None:
+        self.url = url
+        self.broker_url = broker_url or url
+        self.queue = queue
+        self.prefix = prefix
+        self._announcer: Announcer | None = None
+        self._fingerprints: dict[int, tuple[Blueprint, str]] = {}
+        client = connect(url)
+        check_reachable(client, url)
+        if broker_url and broker_url.startswith(("redis://", "rediss://")):
+            check_reachable(connect(broker_url), broker_url, "broker")
+        self.saver = RedisSaver(client, prefix=prefix)
+        self._keys = ClusterKeys(prefix)
+        self._connections = Connections(client, Broker(self.broker_url), Roster(client, self._keys), self.saver.serde)
+
+    @classmethod
+    def from_env(cls) -> Self:
+        """The cluster that ``PHALANX_URL`` (and ``PHALANX_BROKER_URL``) names.
+
+        Raises:
+            ClusterError: the variable is not set.
+        """
+        url = os.environ.get(URL_VARIABLE)
+        if not url:
+            raise ClusterError(f"set {URL_VARIABLE} to the state server's URL, such as redis://127.0.0.1:6379/0")
+        return cls(url, broker_url=os.environ.get(BROKER_URL_VARIABLE))
+
+    @classmethod
+    def local(cls, workers: int = 2) -> Self:
+        """A cluster on this machine: an embedded Valkey and ``workers`` worker processes, gone when this process is.
+
+        Graphs need a name and must be a module's variable, so that the workers can import them; scripts work too.
+
+        Raises:
+            ValueError: ``workers`` is less than 1.
+            ClusterError: the server or the workers do not start.
+        """
+        from phalanx.coordinator.local import LocalProcesses
+
+        processes = LocalProcesses.start_with_workers(workers)
+        try:
+            cluster = cls(processes.url, broker_url=processes.broker_url)
+        except BaseException:
+            processes.close()
+            raise
+        cluster._announcer = processes
+        return cluster
+
+    # --- life ----------------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close connections, and end the processes of a cluster of our own. May be called twice."""
+        self._connections.broker.close()
+        self._connections.client.close()
+        if self._announcer is not None:
+            self._announcer.close()
+            self._announcer = None
+
+    def __repr__(self) -> str:
+        from phalanx.checkpoint.redis.client import without_password
+
+        return f"<Cluster {without_password(self.url)} queue={self.queue!r}>"
+
+    # --- graphs --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def as_default(self) -> Iterator[Self]:
+        """Within this context, graphs that were not given a cluster run on this one."""
+        before = set_default_cluster(self)
+        try:
+            yield self
+        finally:
+            set_default_cluster(before)
+
+    def adopt(self, graph: "Pregel") -> None:
+        """Make sure that workers can know the graph.
+
+        Raises:
+            GraphNotNamedError: it has no name, or our workers could not find it.
+        """
+        if not graph.name:
+            raise GraphNotNamedError(
+                "a graph needs a name that workers know it by: compile(name='census'), and start workers with "
+                "phalanx worker --graph census=path/to/file.py:graph"
+            )
+        if self._announcer is not None:
+            self._announcer.announce(graph)
+
+    def workers(self) -> Sequence[WorkerInfo]:
+        """The live worker processes."""
+        return self._connections.roster.alive()
+
+    def driver(
+        self,
+        blueprint: Blueprint,
+        settings: RunSettings,
+        config: RunnableConfig,
+        saver: BaseCheckpointSaver | None,
+        observer: RunObserver,
+    ) -> ClusterDriver:
+        """What drives one run of a graph over this cluster's workers."""
+        run_id = str(config.get("run_id") or uuid.uuid4())
+        keeping = self._keeping(config, saver, run_id)
+        address = Address(
+            graph=blueprint.name,
+            fingerprint=self._fingerprint(blueprint),
+            run_id=run_id,
+            thread_id=keeping.store.keys.thread_id,
+            inbox=self._keys.inbox(run_id),
+            queue=self.queue,
+            ttl_s=keeping.store.ttl_s,
+        )
+        loop = ClusterLoop(blueprint, settings, config, address, self._connections, keeping, observer)
+        return ClusterDriver(loop)
+
+    def _keeping(self, config: RunnableConfig, saver: BaseCheckpointSaver | None, run_id: str) -> Keeping:
+        configurable: Mapping[str, object] = config.get("configurable", {})
+        if saver is not None and saver is not self.saver:
+            thread = CheckpointAddress.of(config).thread_id
+            store = ThreadStore(self._connections.client, self.saver.keys(f"{thread}\x00working"), WORKING_LIFE_S)
+            return KeepingElsewhere(store, saver, self.saver, config)
+        if "thread_id" in configurable:
+            thread = CheckpointAddress.of(config).thread_id
+            return Keeping(
+                ThreadStore(self._connections.client, self.saver.keys(thread), 0), self.saver, config, kept=True
+            )
+        store = ThreadStore(self._connections.client, self.saver.keys(f"run-{run_id}"), WORKING_LIFE_S)
+        return Keeping(store, self.saver, config, kept=False)
+
+    def _fingerprint(self, blueprint: Blueprint) -> str:
+        known = self._fingerprints.get(id(blueprint))
+        if known is None:
+            known = self._fingerprints[id(blueprint)] = (blueprint, fingerprint(blueprint))
+        return known[1]

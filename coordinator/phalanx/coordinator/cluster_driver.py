@@ -1,0 +1,437 @@
+"""The cluster driver: one loop that carries a run's orders out over workers.
+
+The loop is synchronous and decides nothing that matters to the result. It hands tasks out, waits at its inbox for
+doorbells, reads the outcomes they point at, and brings them to the run. Doorbells are hints: once a second it also looks
+for outcomes whose bell it did not hear, for tasks whose worker process is gone, and for messages that got lost.
+
+``invoke`` runs the loop in the calling thread. ``stream`` and the asynchronous calls run it in a thread of its own, so that
+a slow reader does not hold up the run or its lease.
+"""
+
+import asyncio
+import contextvars
+import logging
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Final, cast
+
+from redis import Redis
+
+from phalanx.checkpoint.packing import Packed
+from phalanx.checkpoint.redis.client import BLOCK_S
+from phalanx.checkpoint.redis.thread_store import RENEW_EVERY_S, Lease
+from phalanx.checkpoint.serde import Serializer, decode_exception
+from phalanx.config import RunnableConfig
+from phalanx.coordinator.broker import Broker
+from phalanx.coordinator.handout import HandedOut, HandOut
+from phalanx.coordinator.inline import stamp
+from phalanx.coordinator.keeping import Keeping
+from phalanx.coordinator.messages import (
+    Commit,
+    Dispatch,
+    Emit,
+    Event,
+    Fail,
+    Finish,
+    Order,
+    SaveWrites,
+    TaskFailed,
+    TaskFinished,
+)
+from phalanx.coordinator.observe import RunObserver
+from phalanx.coordinator.plan import Task
+from phalanx.coordinator.recorder import open_run
+from phalanx.coordinator.roster import Roster, Workers
+from phalanx.coordinator.run import Run, RunSettings
+from phalanx.errors import NodeLostError, UnserializableError
+from phalanx.protocol.batch import Batch, BatchTask
+from phalanx.protocol.outcome import Outcome, OutcomeKind
+from phalanx.types import Send, Update
+from phalanx.worker.blueprint import Blueprint
+from phalanx.worker.run_task import StateView, call_here, run_task, run_to_end
+from phalanx.worker.task_context import note_task
+from phalanx.worker.task_store import read_ring
+
+LOOK_EVERY_S: Final = 1.0
+UNCLAIMED_AFTER_S: Final = 5.0
+MAX_ATTEMPTS: Final = 3
+SAY_WAITING_EVERY_S: Final = 3.0
+_RINGS_AT_ONCE: Final = 1000
+
+logger = logging.getLogger("phalanx.coordinator")
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """What the runs of one cluster share. Safe to use from several threads."""
+
+    client: Redis
+    broker: Broker
+    roster: Roster
+    serializer: Serializer
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Which run this is, to workers.
+
+    Attributes:
+        graph, fingerprint: the graph by name, and its version.
+        thread_id: the thread its keys are under.
+        inbox: the key workers ring at.
+        queue: where its tasks go.
+        ttl_s: how long what workers store may stay; 0 for a thread that is kept.
+    """
+
+    graph: str
+    fingerprint: str
+    run_id: str
+    thread_id: str
+    inbox: str
+    queue: str
+    ttl_s: int
+
+
+class _StoppedError(BaseException):
+    """The reader of a stream has left."""
+
+
+@dataclass(slots=True)
+class ClusterLoop:
+    """The loop; see the module's header.
+
+    Attributes:
+        run: the run, once the loop has begun.
+        stopping: set from another thread to leave the run where it is.
+    """
+
+    blueprint: Blueprint
+    settings: RunSettings
+    config: RunnableConfig
+    address: Address
+    connections: Connections
+    keeping: Keeping
+    observer: RunObserver
+    stopping: threading.Event = field(default_factory=threading.Event)
+    run: Run = field(init=False)
+    _lease: Lease = field(init=False)
+    _handout: HandOut = field(init=False)
+    _config_bytes: bytes = b""
+    _renewed_at: float = 0.0
+    _looked_at: float = 0.0
+    _waiting_since: float | None = None
+    _said_waiting_at: float = 0.0
+    _workers: Workers = field(default_factory=Workers)
+    _reads: dict[tuple[str, bool], frozenset[str]] = field(default_factory=dict[tuple[str, bool], frozenset[str]])
+
+    def emits(self, given: object) -> Iterator[Emit]:
+        """Drive the run to its end.
+
+        Raises:
+            ThreadBusyError: another run drives the thread.
+            StaleLeaseError: another run has taken it in the meantime.
+            Exception: what ended the run.
+        """
+        self._config_bytes = self._pack_config()
+        self._handout = HandOut(frozenset(self.blueprint.async_nodes))
+        self._lease = self.keeping.store.acquire(self.address.run_id)
+        self._renewed_at = time.monotonic()
+        try:
+            self.run, _ = open_run(self.blueprint, self.settings, self.keeping.load(self._lease))
+            self.keeping.opened(self.run.state, self.run.position.checkpoint_id)
+            orders = self.run.start(given, stamp(self.run))
+            while True:
+                for order in orders:
+                    yield from self._carry_out(order)
+                if isinstance(orders[-1], Finish):
+                    return
+                orders = self.run.close_step(stamp(self.run))
+        finally:
+            self.keeping.end(self._lease)
+            self.connections.client.unlink(self.address.inbox)
+
+    def _pack_config(self) -> bytes:
+        travels = {key: value for key, value in self.config.items() if key != "callbacks"}
+        try:
+            return self.connections.serializer.dumps(travels)
+        except UnserializableError as error:
+            where = "the run's config cannot go to workers"
+            raise UnserializableError(error.type_name, error.path, error.hint, where) from error
+
+    def _carry_out(self, order: Order) -> Iterator[Emit]:
+        if isinstance(order, Emit):
+            yield order
+        elif isinstance(order, Commit):
+            self.keeping.commit(order, self.run.state, self._lease)
+            self._renewed_at = time.monotonic()
+        elif isinstance(order, SaveWrites):
+            recorded = self.blueprint.nodes[order.task.name].runs_user_code
+            self.keeping.save_writes(order, recorded=recorded)
+        elif isinstance(order, Fail):
+            raise order.error
+        elif isinstance(order, Dispatch):
+            yield from self._execute(order)
+
+    # --- one superstep -------------------------------------------------------------------------------------------------
+
+    def _execute(self, order: Dispatch) -> Iterator[Emit]:
+        """Have the tasks of a superstep executed, until its barrier is full."""
+        nodes = self.blueprint.nodes
+        self.observer.step_started(order.step, len(order.tasks), sorted({task.name for task in order.tasks}))
+        self._handout.clear()
+        for task in order.tasks:
+            if not nodes[task.name].runs_user_code:
+                yield from self._tell(_execute_here(task, self.run), worker=None)
+        self._handout.add(task for task in order.tasks if nodes[task.name].runs_user_code)
+        while not self.run.barrier_full:
+            if self.stopping.is_set():
+                raise _StoppedError
+            self._send()
+            for task_ids in self._rings():
+                yield from self._collect(task_ids)
+            now = time.monotonic()
+            if now - self._renewed_at >= RENEW_EVERY_S:
+                self.keeping.store.renew(self._lease)
+                self._renewed_at = now
+            if now - self._looked_at >= LOOK_EVERY_S:
+                self._looked_at = now
+                yield from self._look_after_flights(now)
+
+    def _send(self) -> None:
+        """Hand out what the window has room for."""
+        if not self._handout.waiting:
+            return
+        workers = self.connections.roster.serving(self.address.queue)
+        if workers.ids != self._workers.ids:
+            self._workers = workers
+            self.observer.workers_changed(self.address.queue, workers.slots, workers.hosts)
+        if not workers.slots:
+            self._say_waiting()
+            return
+        self._waiting_since = None
+        batches = [self._batch(handed) for handed in self._handout.next_batches(workers.slots, time.monotonic())]
+        blobs = self.keeping.refs.packer.take_blobs()
+        if blobs:
+            self.keeping.store.store_blobs(blobs)
+        for batch in batches:
+            self.connections.broker.send(batch, self.address.queue)
+
+    def _batch(self, handed: HandedOut) -> Batch:
+        refs = self.keeping.refs
+        read: set[str] = set()
+        tasks: list[BatchTask] = []
+        for task, attempt in handed.tasks:
+            read |= self._channels_read(task)
+            arg = refs.packer.ref_once(task.arg) if task.is_push else None
+            tasks.append(BatchTask(task.id, task.name, attempt, task.path, task.triggers, arg))
+        refs.packer.forget()
+        where, at = self.address, self.run.position
+        return Batch(
+            graph=where.graph,
+            fingerprint=where.fingerprint,
+            run_id=where.run_id,
+            thread_id=where.thread_id,
+            namespace="",
+            checkpoint_id=at.checkpoint_id,
+            step=at.step,
+            token=self._lease.token,
+            inbox=where.inbox,
+            state={name: refs.refs[name] for name in read if name in refs.refs},
+            config=self._config_bytes,
+            ttl_s=where.ttl_s,
+            tasks=tasks,
+        )
+
+    def _channels_read(self, task: Task) -> frozenset[str]:
+        kind = (task.name, task.is_push)
+        found = self._reads.get(kind)
+        if found is None:
+            node = self.blueprint.nodes[task.name]
+            found = self._reads[kind] = frozenset(node.channels_read(pushed=task.is_push))
+        return found
+
+    def _say_waiting(self) -> None:
+        now = time.monotonic()
+        if self._waiting_since is None:
+            self._waiting_since, self._said_waiting_at = now, now - SAY_WAITING_EVERY_S + 1
+        if now - self._said_waiting_at >= SAY_WAITING_EVERY_S:
+            self._said_waiting_at = now
+            self.observer.waiting_for_workers(self.address.queue, now - self._waiting_since)
+            logger.warning(
+                "no live worker serves queue %r; run %s waits for one (start it with: phalanx worker --url … --graph %s=…)",
+                self.address.queue,
+                self.address.run_id,
+                self.address.graph,
+            )
+
+    # --- outcomes ------------------------------------------------------------------------------------------------------
+
+    def _rings(self) -> list[list[str]]:
+        """Wait for a doorbell, a moment at most, and answer it and all others: the tasks they name."""
+        client, inbox = self.connections.client, self.address.inbox
+        wait_s = BLOCK_S if self._handout.flights else BLOCK_S / 4
+        first = cast("tuple[bytes, bytes] | None", client.blpop([inbox], timeout=wait_s))
+        if first is None:
+            return []
+        more = cast("list[bytes] | None", client.lpop(inbox, _RINGS_AT_ONCE))
+        rings = [read_ring(data) for data in (first[1], *(more or ()))]
+        here = self.run.position.checkpoint_id
+        return [task_ids for checkpoint_id, task_ids in rings if checkpoint_id == here]
+
+    def _collect(self, task_ids: Sequence[str]) -> Iterator[Emit]:
+        """Read the outcomes of tasks in flight, and tell the run."""
+        asked = [task_id for task_id in task_ids if task_id in self.run.tasks]
+        if not asked:
+            return
+        found = self.keeping.store.outcomes("", self.run.position.checkpoint_id, asked)
+        for task_id, data in found.items():
+            outcome = Outcome.unpack(data)
+            self._handout.ended(task_id, outcome.seconds)
+            yield from self._tell(self._event(task_id, outcome), worker=outcome.worker)
+
+    def _event(self, task_id: str, outcome: Outcome) -> Event:
+        loads = self.connections.serializer.loads
+        if outcome.kind is OutcomeKind.ERROR:
+            return TaskFailed(task_id, decode_exception(loads(outcome.error)))
+        writes: list[Update] = [
+            (write.channel, loads(cast("bytes", write.value)))
+            if write.node is None
+            else (write.channel, Send(write.node, Packed(write.value)))
+            for write in outcome.writes
+        ]
+        return TaskFinished(task_id, writes)
+
+    def _tell(self, event: Event, *, worker: str | None) -> Iterator[Emit]:
+        task = self.run.tasks[event.task_id]
+        orders = self.run.handle(event)
+        if not orders:
+            return
+        failed = isinstance(event, TaskFailed)
+        self.observer.task_ended(self.run.position.step, task.name, task.id, worker=worker, failed=failed)
+        for order in orders:
+            yield from self._carry_out(order)
+
+    # --- what went wrong -----------------------------------------------------------------------------------------------
+
+    def _look_after_flights(self, now: float) -> Iterator[Emit]:
+        """Find outcomes without a bell, tasks whose worker process is gone, and tasks whose message is gone."""
+        old = [flight.task.id for flight in self._handout.older_than(LOOK_EVERY_S, now)]
+        if not old:
+            return
+        yield from self._collect(old)
+        left = [task_id for task_id in old if task_id in self._handout.flights]
+        claims = self.keeping.store.claims("", self.run.position.checkpoint_id, left)
+        dead = self.connections.roster.dead(worker for _, worker in claims.values())
+        lost: dict[str, list[str]] = {}
+        for task_id, (_, worker) in claims.items():
+            if worker in dead:
+                lost.setdefault(worker, []).append(task_id)
+        if lost:  # what they still recorded before they died counts
+            yield from self._collect([task_id for task_ids in lost.values() for task_id in task_ids])
+        for worker, task_ids in lost.items():
+            yield from self._lost(worker, [task_id for task_id in task_ids if task_id in self._handout.flights])
+        self._resend([task_id for task_id in left if task_id not in claims], now)
+
+    def _lost(self, worker: str, task_ids: Sequence[str]) -> Iterator[Emit]:
+        if not task_ids:
+            return
+        logger.warning(
+            "worker process %s is gone; run %s hands its %d tasks out again", worker, self.address.run_id, len(task_ids)
+        )
+        self.observer.worker_lost(worker, len(task_ids))
+        for task_id in task_ids:
+            flight = self._handout.lost(task_id, worker)
+            if flight.attempt >= MAX_ATTEMPTS:
+                self._handout.give_up(task_id)
+                error = NodeLostError(flight.task.name, task_id, flight.attempt, flight.lost_on)
+                yield from self._tell(TaskFailed(task_id, note_task(error, flight.task.name, task_id)), worker=worker)
+
+    def _resend(self, task_ids: Sequence[str], now: float) -> None:
+        """Hand tasks out again that nobody claimed although nothing waits in the queue: their message is gone."""
+        stale = [
+            task_id
+            for task_id in task_ids
+            if task_id in self._handout.flights and now - self._handout.flights[task_id].since >= UNCLAIMED_AFTER_S
+        ]
+        if not stale or self.connections.broker.depth(self.address.queue):
+            return
+        logger.warning("run %s: %d tasks were never claimed; handing them out again", self.address.run_id, len(stale))
+        for task_id in stale:
+            self._handout.unclaimed(task_id)
+
+
+def _execute_here(task: Task, run: Run) -> Event:
+    """Execute a task that runs no user code."""
+    node = run.blueprint.nodes[task.name]
+    view = StateView(run.state.channels)
+    try:
+        value = task.arg if task.is_push else view.read(node.reader)
+        return TaskFinished(task.id, run_to_end(run_task(node, value, view, call_here, RunnableConfig)))
+    except Exception as error:
+        return TaskFailed(task.id, note_task(error, task.name, task.id))
+
+
+class ClusterDriver:
+    """Runs a :class:`ClusterLoop` for a caller, in one of three ways."""
+
+    def __init__(self, loop: ClusterLoop) -> None:
+        self._loop = loop
+
+    def output(self) -> object:
+        """What the run returned."""
+        return self._loop.run.output()
+
+    def drive(self, given: object) -> Iterator[Emit]:
+        """Drive the run; see :meth:`ClusterLoop.emits` for errors. Nothing is emitted, so no thread is needed, if no mode is."""
+        if not self._loop.settings.modes:
+            yield from self._loop.emits(given)
+            return
+        queue: SimpleQueue[Emit | BaseException | None] = SimpleQueue()
+        thread = self._start(given, queue.put)
+        try:
+            while (item := queue.get()) is not None:
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            self._stop(thread)
+
+    async def adrive(self, given: object) -> AsyncIterator[Emit]:
+        """Drive the run in a thread, for a caller on an event loop."""
+        loop = asyncio.get_running_loop()
+        queue: asyncio.Queue[Emit | BaseException | None] = asyncio.Queue()
+
+        def put(item: Emit | BaseException | None) -> None:
+            loop.call_soon_threadsafe(queue.put_nowait, item)
+
+        thread = self._start(given, put)
+        try:
+            while (item := await queue.get()) is not None:
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            await loop.run_in_executor(None, self._stop, thread)
+
+    def _start(self, given: object, put: Callable[[Emit | BaseException | None], None]) -> threading.Thread:
+        def pump() -> None:
+            try:
+                for emit in self._loop.emits(given):
+                    put(emit)
+                put(None)
+            except _StoppedError:
+                put(None)
+            except BaseException as error:
+                put(error)
+
+        run = contextvars.copy_context().run
+        thread = threading.Thread(target=run, args=(pump,), name="phalanx-run", daemon=True)
+        thread.start()
+        return thread
+
+    def _stop(self, thread: threading.Thread) -> None:
+        self._loop.stopping.set()
+        thread.join(timeout=2 * BLOCK_S + 1)

@@ -1,0 +1,149 @@
+"""Handing tasks out: how many, in batches of which size, and what is handed out again. Pure.
+
+A coordinator keeps most of a superstep's tasks to itself and hands out only a *window*: a few batches for each slot that
+is alive. So the queue stays short, a cancelled run leaves nothing behind, and a worker that comes late finds work.
+
+Batches adapt to how long a node takes: quick tasks go many to a message, since a message costs as much as many of them; slow
+ones one to a message, since a batch is done by one slot. Until a node's pace is known its tasks go one by one. Towards the
+end batches shrink, so that all slots end together.
+
+Tasks of coroutine nodes spend their time waiting, and one slot runs a whole batch of them side by side; their batches are
+large whatever their pace.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Final
+
+from phalanx.coordinator.plan import Task
+
+BATCHES_PER_SLOT: Final = 2
+TARGET_BATCH_S: Final = 0.05
+MAX_BATCH: Final = 256
+MAX_ASYNC_BATCH: Final = 64
+_NEWEST_WEIGHT: Final = 0.3
+
+
+@dataclass(slots=True)
+class Flight:
+    """A task that was handed out and has no outcome yet."""
+
+    task: Task
+    attempt: int
+    batch: int
+    since: float
+    lost_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOut:
+    """A batch to send: its tasks, each with its attempt."""
+
+    tasks: Sequence[tuple[Task, int]]
+
+
+@dataclass(slots=True)
+class HandOut:
+    """The tasks of one superstep, from the coordinator's hands to their outcomes.
+
+    Attributes:
+        async_nodes: the nodes that only run on an event loop.
+        pace: seconds a task of a node takes, a moving average; it outlives the superstep.
+    """
+
+    async_nodes: frozenset[str]
+    pace: dict[str, float] = field(default_factory=dict[str, float])
+    waiting: deque[tuple[Task, int, tuple[str, ...]]] = field(
+        default_factory=lambda: deque[tuple[Task, int, tuple[str, ...]]]()
+    )
+    flights: dict[str, Flight] = field(default_factory=dict[str, Flight])
+    _open: dict[int, int] = field(default_factory=dict[int, int])
+    _batches: int = 0
+
+    def add(self, tasks: Iterable[Task]) -> None:
+        """Take the tasks of a superstep."""
+        self.waiting.extend((task, 1, ()) for task in tasks)
+
+    def next_batches(self, slots: int, now: float) -> list[HandedOut]:
+        """The batches to send now, given how many slots are alive."""
+        batches: list[HandedOut] = []
+        while self.waiting and len(self._open) < slots * BATCHES_PER_SLOT:
+            batches.append(self._next_batch(slots, now))
+        return batches
+
+    def _next_batch(self, slots: int, now: float) -> HandedOut:
+        self._batches += 1
+        size = self._size(self.waiting[0][0].name, slots)
+        tasks: list[tuple[Task, int]] = []
+        while self.waiting and len(tasks) < size:
+            task, attempt, lost_on = self.waiting.popleft()
+            self.flights[task.id] = Flight(task, attempt, self._batches, now, lost_on)
+            tasks.append((task, attempt))
+        self._open[self._batches] = len(tasks)
+        return HandedOut(tasks)
+
+    def _size(self, node: str, slots: int) -> int:
+        if node in self.async_nodes:
+            idle = slots - len(self._open)
+            return min(ceil(len(self.waiting) / (idle if idle > 0 else slots)), MAX_ASYNC_BATCH)
+        pace = self.pace.get(node)
+        if pace is None:
+            return 1
+        fair = ceil(len(self.waiting) / (slots * BATCHES_PER_SLOT))
+        return max(1, min(fair, MAX_BATCH, int(TARGET_BATCH_S / max(pace, 1e-6))))
+
+    def ended(self, task_id: str, seconds: float) -> None:
+        """A task has its outcome; its node took ``seconds``."""
+        flight = self.flights.pop(task_id, None)
+        if flight is None:
+            return
+        self._close(flight)
+        name = flight.task.name
+        before = self.pace.get(name)
+        self.pace[name] = seconds if before is None else before + _NEWEST_WEIGHT * (seconds - before)
+
+    def lost(self, task_id: str, worker: str) -> Flight:
+        """The worker process that claimed a task is gone: hand it out again, first of all, as the next attempt."""
+        flight = self.flights.pop(task_id)
+        self._close(flight)
+        flight.lost_on = (*flight.lost_on, worker)
+        self.waiting.appendleft((flight.task, flight.attempt + 1, flight.lost_on))
+        return flight
+
+    def unclaimed(self, task_id: str) -> None:
+        """No worker took a task and its message is gone: hand it out again. It is still the same attempt."""
+        flight = self.flights.pop(task_id)
+        self._close(flight)
+        self.waiting.appendleft((flight.task, flight.attempt, flight.lost_on))
+
+    def give_up(self, task_id: str) -> None:
+        """A task that was about to be handed out again is not."""
+        self.waiting = deque(item for item in self.waiting if item[0].id != task_id)
+
+    def older_than(self, age_s: float, now: float) -> list[Flight]:
+        """The tasks that were handed out at least ``age_s`` ago."""
+        return [flight for flight in self.flights.values() if now - flight.since >= age_s]
+
+    def clear(self) -> None:
+        """Forget the superstep; what nodes cost is kept."""
+        self.waiting.clear()
+        self.flights.clear()
+        self._open.clear()
+
+    def check_invariants(self) -> None:
+        """Every open batch counts the tasks in flight that belong to it; no task is both waiting and in flight."""
+        counted: dict[int, int] = {}
+        for flight in self.flights.values():
+            counted[flight.batch] = counted.get(flight.batch, 0) + 1
+        assert counted == self._open, f"open batches {self._open}, tasks in flight {counted}"
+        both = {item[0].id for item in self.waiting} & self.flights.keys()
+        assert not both, f"waiting and in flight at once: {both}"
+
+    def _close(self, flight: Flight) -> None:
+        left = self._open[flight.batch] - 1
+        if left:
+            self._open[flight.batch] = left
+        else:
+            del self._open[flight.batch]

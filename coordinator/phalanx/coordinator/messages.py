@@ -1,0 +1,100 @@
+"""What a run is told (facts) and what it asks for (orders). Frozen, and free of any process, clock or connection."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from phalanx.coordinator.plan import Task
+from phalanx.types import StreamMode, Update
+
+# --- facts --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What the core must not make itself: the next checkpoint's id and the time (ISO 8601, UTC)."""
+
+    checkpoint_id: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFinished:
+    """A task ran and wrote. ``restored`` tells that it did so in an earlier run and its writes come from storage."""
+
+    task_id: str
+    writes: Sequence[Update]
+    restored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailed:
+    """A task's last attempt raised."""
+
+    task_id: str
+    error: BaseException
+
+
+Event = TaskFinished | TaskFailed
+
+# --- orders -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """Execute these tasks of superstep ``step``, in this order as far as order matters to what is started first."""
+
+    step: int
+    tasks: Sequence[Task]
+
+
+@dataclass(frozen=True, slots=True)
+class SaveWrites:
+    """Make a finished task's writes durable, as writes pending on checkpoint ``checkpoint_id``."""
+
+    checkpoint_id: str
+    task: Task
+    writes: Sequence[Update]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The run's state is now this checkpoint; make it durable.
+
+    Attributes:
+        changed: the channels whose version the superstep changed.
+    """
+
+    stamp: Stamp
+    parent_id: str | None
+    source: Literal["input", "loop"]
+    step: int
+    changed: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Give this to whoever streams the run."""
+
+    mode: StreamMode
+    data: object
+
+
+@dataclass(frozen=True, slots=True)
+class Abandon:
+    """Stop what is still executing of this superstep; its outcome no longer matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The run came to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The run ends with this error. Nothing of the current superstep was applied."""
+
+    error: BaseException
+
+
+Order = Dispatch | SaveWrites | Commit | Emit | Abandon | Finish | Fail

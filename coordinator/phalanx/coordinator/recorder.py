@@ -1,0 +1,99 @@
+"""From a run's orders to a saver's arguments. The drivers do the calling, so that this serves both colours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from phalanx.channels.base import MISSING
+from phalanx.checkpoint.base import (
+    CHECKPOINT_FORMAT,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
+from phalanx.checkpoint.configs import CheckpointAddress, with_config_metadata
+from phalanx.checkpoint.ids import checkpoint_id
+from phalanx.config import RunnableConfig
+from phalanx.coordinator.messages import Commit, SaveWrites
+from phalanx.coordinator.plan import path_order
+from phalanx.coordinator.run import Position, Run, RunSettings
+from phalanx.coordinator.state import GraphState
+from phalanx.protocol.names import RESERVED_WRITES
+from phalanx.types import Update
+from phalanx.worker.blueprint import Blueprint
+
+PutArguments = tuple[RunnableConfig, Checkpoint, CheckpointMetadata, ChannelVersions]
+PutWritesArguments = tuple[RunnableConfig, Sequence[Update], str, str]
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Knows where in storage a run's checkpoints belong.
+
+    Attributes:
+        address: the run's thread and namespace.
+        config: the run's config, whose metadata is stored with each checkpoint.
+        values: the stored form of every non-empty channel, kept up to date from what each superstep changed.
+    """
+
+    address: CheckpointAddress
+    config: RunnableConfig
+    values: dict[str, object] = field(default_factory=dict[str, object])
+
+    def put_arguments(self, order: Commit, state: GraphState) -> PutArguments:
+        """The arguments of ``saver.put`` for a commit. Nothing in them changes when the run goes on."""
+        for name in order.changed:
+            stored = state.channels[name].checkpoint()
+            if stored is MISSING:
+                self.values.pop(name, None)
+            else:
+                self.values[name] = stored
+        checkpoint: Checkpoint = {
+            "v": CHECKPOINT_FORMAT,
+            "id": order.stamp.checkpoint_id,
+            "ts": order.stamp.at,
+            "channel_values": self.values.copy(),
+            "channel_versions": state.versions.copy(),
+            "versions_seen": state.seen.copy(),  # its inner dicts are replaced, never changed
+            "updated_channels": sorted(state.updated) if state.updated is not None else None,
+        }
+        metadata: CheckpointMetadata = {"source": order.source, "step": order.step, "parents": {}}
+        parent = CheckpointAddress(self.address.thread_id, self.address.namespace, order.parent_id)
+        new_versions = {name: state.versions[name] for name in order.changed}
+        return parent.config(), checkpoint, with_config_metadata(metadata, self.config), new_versions
+
+    def put_writes_arguments(self, order: SaveWrites) -> PutWritesArguments:
+        """The arguments of ``saver.put_writes`` for a finished task."""
+        where = CheckpointAddress(self.address.thread_id, self.address.namespace, order.checkpoint_id)
+        path = "~".join(str(part) for parts in path_order(order.task.path) for part in parts)
+        return where.config(), order.writes, order.task.id, path
+
+
+def open_run(
+    blueprint: Blueprint, settings: RunSettings, found: CheckpointTuple | None
+) -> tuple[Run, dict[str, object]]:
+    """A run that goes on from a stored checkpoint, or starts a thread; with the stored channel values."""
+    if found is None:
+        fresh = Position(checkpoint_id(-2), False, -1)
+        return Run(blueprint, GraphState.fresh(blueprint), fresh, settings), {}
+    checkpoint = found.checkpoint
+    state = GraphState.load(
+        blueprint, checkpoint["channel_values"], checkpoint["channel_versions"], checkpoint["versions_seen"]
+    )
+    if checkpoint.get("updated_channels") is not None:
+        state.updated = frozenset(checkpoint["updated_channels"] or ())
+    position = Position(checkpoint["id"], True, found.metadata.get("step", -1) + 1)
+    run = Run(blueprint, state, position, settings, pending=finished_writes(found))
+    return run, dict(checkpoint["channel_values"])
+
+
+def finished_writes(found: CheckpointTuple) -> dict[str, Sequence[Update]]:
+    """The writes of tasks that finished on a stored checkpoint, by task id."""
+    writes: dict[str, list[Update]] = {}
+    failed: set[str] = set()
+    for task_id, channel, value in found.pending_writes or ():
+        if channel in RESERVED_WRITES and channel != "__no_writes__":
+            failed.add(task_id)
+        else:
+            writes.setdefault(task_id, []).append((channel, value))
+    return {task_id: made for task_id, made in writes.items() if made}

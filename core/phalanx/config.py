@@ -1,0 +1,55 @@
+"""The configuration of a run: a plain dict with known keys, as its users write it."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final, TypedDict, cast
+
+
+class RunnableConfig(TypedDict, total=False):
+    """Settings of one run. Every key may be left out.
+
+    Keys:
+        configurable: what selects state and is free for the user: ``thread_id``, ``checkpoint_id``, ``checkpoint_ns``, ….
+        recursion_limit: the most supersteps this run may take.
+        max_concurrency: the most tasks of one superstep that may run at once.
+        tags, metadata: labels; metadata is stored with each checkpoint.
+        run_name, run_id: how the run is called.
+        callbacks: handlers of the ``langchain`` extra.
+    """
+
+    tags: list[str]
+    metadata: dict[str, Any]
+    callbacks: Any
+    run_name: str
+    run_id: Any
+    max_concurrency: int | None
+    recursion_limit: int
+    configurable: dict[str, Any]
+
+
+DEFAULT_RECURSION_LIMIT: Final = int(os.environ.get("PHALANX_DEFAULT_RECURSION_LIMIT", "10007"))
+"""The most supersteps of a run that sets no ``recursion_limit``."""
+
+_KNOWN: Final = frozenset(RunnableConfig.__annotations__)
+
+
+def merge_configs(*configs: RunnableConfig | Mapping[str, Any] | None) -> RunnableConfig:
+    """One config out of several; a later one wins. ``configurable`` and ``metadata`` are merged by key, ``tags`` joined."""
+    merged: dict[str, Any] = {}
+    for config in configs:
+        for key, value in (config or {}).items():
+            if value is None:
+                continue
+            if key not in _KNOWN:
+                merged.setdefault("configurable", {})
+                merged["configurable"] = {**merged["configurable"], key: value}
+            elif key in ("configurable", "metadata"):
+                merged[key] = {**merged.get(key, {}), **value}
+            elif key == "tags":
+                merged[key] = [*merged.get(key, []), *(tag for tag in value if tag not in merged.get(key, []))]
+            else:
+                merged[key] = value
+    return cast("RunnableConfig", merged)
+
+
+__all__ = ["DEFAULT_RECURSION_LIMIT", "RunnableConfig", "merge_configs"]

@@ -1,0 +1,261 @@
+"""One tree of errors. A subclass exists where the caller can do something else about it; its docstring says when it is raised.
+
+Every error passes all its arguments to ``super().__init__`` and builds its text in ``__str__``, so that it survives the
+way from a worker to the coordinator.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+
+
+class ErrorCode(Enum):
+    """Codes that name a kind of mistake; they end the message as ``(code: …)``."""
+
+    GRAPH_RECURSION_LIMIT = "GRAPH_RECURSION_LIMIT"
+    INVALID_CONCURRENT_GRAPH_UPDATE = "INVALID_CONCURRENT_GRAPH_UPDATE"
+    INVALID_GRAPH_NODE_RETURN_VALUE = "INVALID_GRAPH_NODE_RETURN_VALUE"
+    MULTIPLE_SUBGRAPHS = "MULTIPLE_SUBGRAPHS"
+    INVALID_CHAT_HISTORY = "INVALID_CHAT_HISTORY"
+
+
+def create_error_message(*, message: str, error_code: ErrorCode) -> str:
+    """The message with its code behind it, so that users can search for it."""
+    return f"{message} (code: {error_code.value})"
+
+
+class PhalanxError(Exception):
+    """The root of every error Phalanx raises on purpose."""
+
+
+# --- what a graph's author or caller did ---------------------------------------------------------------------------------
+
+
+class GraphRecursionError(PhalanxError, RecursionError):
+    """The run used all supersteps that ``recursion_limit`` allows and had not come to an end."""
+
+
+class InvalidUpdateError(PhalanxError):
+    """A write that a channel or the state cannot take: two values for a plain key in one step, a node that returns a
+    non-dict, a packet to ``END``. The step it belongs to is not committed."""
+
+
+class EmptyInputError(PhalanxError):
+    """There is nothing to run: no input was given and the thread has nothing left to do."""
+
+
+class EmptyChannelError(PhalanxError):
+    """A channel was read that holds no value."""
+
+
+class UnknownNodeError(InvalidUpdateError):
+    """A ``Send`` or ``Command(goto=…)`` names a node that the graph does not have."""
+
+
+class GraphBubbleUp(PhalanxError):
+    """Control flow that leaves a node as an exception and is not a failure."""
+
+
+class ParentCommand(GraphBubbleUp):
+    """A ``Command`` for the graph above; at the top there is none, and it reaches the caller."""
+
+
+class NodeCancelledError(PhalanxError):
+    """A node's own code raised ``asyncio.CancelledError``; nobody had cancelled it."""
+
+    def __init__(self, node: str, message: str | None = None) -> None:
+        super().__init__(node, message)
+        self.node = node
+        self.message = message
+
+    def __str__(self) -> str:
+        said = f": {self.message}" if self.message else ""
+        return f"node {self.node!r} raised CancelledError although nothing cancelled it{said}"
+
+
+# --- values that cannot travel ------------------------------------------------------------------------------------------
+
+
+class SerializationError(PhalanxError):
+    """A value could not be turned into bytes or back. The subclasses say which way."""
+
+
+class UnserializableError(SerializationError, TypeError):
+    """A value holds something that has no safe encoding. ``path`` is the way to it inside the value (``['a'][3].b``)."""
+
+    def __init__(self, type_name: str, path: str = "", hint: str = "", where: str = "") -> None:
+        super().__init__(type_name, path, hint, where)
+        self.type_name = type_name
+        self.path = path
+        self.hint = hint
+        self.where = where
+
+    def __str__(self) -> str:
+        where = f"{self.where}: " if self.where else ""
+        at = f" at {self.path}" if self.path else ""
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"{where}cannot serialize a value of type {self.type_name}{at}{hint}"
+
+
+class UnknownTypeError(SerializationError):
+    """Stored bytes name a class that is not registered in this process. Nothing was imported and nothing was called."""
+
+    def __init__(self, type_name: str) -> None:
+        super().__init__(type_name)
+        self.type_name = type_name
+
+    def __str__(self) -> str:
+        return (
+            f"stored data names the type {self.type_name!r}, which is not registered here; "
+            f"register the class with phalanx.checkpoint.serde.register(...) or use it in the graph's state schema"
+        )
+
+
+class CorruptDataError(SerializationError):
+    """Stored bytes are truncated, malformed, too large or too deep."""
+
+
+# --- the cluster --------------------------------------------------------------------------------------------------------
+
+
+class ClusterError(PhalanxError):
+    """The cluster could not do what was asked."""
+
+
+class ClusterUnreachableError(ClusterError, ConnectionError):
+    """The state server or the broker does not answer at its URL."""
+
+    def __init__(self, role: str, url: str, reason: str) -> None:
+        super().__init__(role, url, reason)
+        self.role = role
+        self.url = url
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the {self.role} at {self.url} does not answer ({self.reason}); is it running, and is the URL right?"
+
+
+class GraphNotNamedError(ClusterError):
+    """A graph was given to a cluster but workers have no name to find it by."""
+
+
+class GraphNotRegisteredError(ClusterError):
+    """A worker received a task of a graph that its registry does not hold."""
+
+    def __init__(self, graph: str, known: Sequence[str], worker: str) -> None:
+        super().__init__(graph, tuple(known), worker)
+        self.graph = graph
+        self.known = tuple(known)
+        self.worker = worker
+
+    def __str__(self) -> str:
+        known = ", ".join(self.known) if self.known else "none"
+        return (
+            f"worker {self.worker} knows no graph named {self.graph!r} (it knows: {known}); "
+            f"start it with: phalanx worker --graph {self.graph}=path/to/file.py:attribute"
+        )
+
+
+class GraphVersionError(ClusterError):
+    """A worker holds another version of the graph than the coordinator."""
+
+    def __init__(self, graph: str, expected: str, found: str, worker: str) -> None:
+        super().__init__(graph, expected, found, worker)
+        self.graph = graph
+        self.expected = expected
+        self.found = found
+        self.worker = worker
+
+    def __str__(self) -> str:
+        return (
+            f"worker {self.worker} holds another version of graph {self.graph!r} "
+            f"(coordinator {self.expected}, worker {self.found}); deploy the same code to both and restart the worker"
+        )
+
+
+class ThreadBusyError(ClusterError):
+    """Another run is driving this thread. One driver a thread: wait for it, cancel it, or use another ``thread_id``."""
+
+    def __init__(self, thread_id: str, owner: str, expires_in_s: float) -> None:
+        super().__init__(thread_id, owner, expires_in_s)
+        self.thread_id = thread_id
+        self.owner = owner
+        self.expires_in_s = expires_in_s
+
+    def __str__(self) -> str:
+        return (
+            f"thread {self.thread_id!r} is being driven by run {self.owner} (its lease ends in {self.expires_in_s:.1f} s "
+            f"unless renewed); wait for that run or use another thread_id"
+        )
+
+
+class StaleLeaseError(ClusterError):
+    """This coordinator lost its lease on the thread: another one has a newer fencing token. Nothing was written."""
+
+
+class NodeLostError(ClusterError):
+    """A task lost its worker process more often than allowed. It may be what kills them."""
+
+    def __init__(self, node: str, task_id: str, attempts: int, workers: Sequence[str]) -> None:
+        super().__init__(node, task_id, attempts, tuple(workers))
+        self.node = node
+        self.task_id = task_id
+        self.attempts = attempts
+        self.workers = tuple(workers)
+
+    def __str__(self) -> str:
+        return (
+            f"node {self.node!r} (task {self.task_id}) lost its worker process {self.attempts} times "
+            f"(workers: {', '.join(self.workers)}); it may be what kills them: look at memory and native code"
+        )
+
+
+class RemoteNodeError(PhalanxError):
+    """A node raised an exception in a worker whose class this process does not have. Its text and traceback are kept."""
+
+    def __init__(self, type_name: str, message: str) -> None:
+        super().__init__(type_name, message)
+        self.type_name = type_name
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.type_name}: {self.message}"
+
+
+class RemoteTraceback(Exception):
+    """The cause of an exception that came from a worker; its text is the traceback as the worker saw it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"\n{self.text}"
+
+
+__all__ = [
+    "ClusterError",
+    "ClusterUnreachableError",
+    "CorruptDataError",
+    "EmptyChannelError",
+    "EmptyInputError",
+    "ErrorCode",
+    "GraphBubbleUp",
+    "GraphNotNamedError",
+    "GraphNotRegisteredError",
+    "GraphRecursionError",
+    "GraphVersionError",
+    "InvalidUpdateError",
+    "NodeCancelledError",
+    "NodeLostError",
+    "ParentCommand",
+    "PhalanxError",
+    "RemoteNodeError",
+    "RemoteTraceback",
+    "SerializationError",
+    "StaleLeaseError",
+    "ThreadBusyError",
+    "UnknownNodeError",
+    "UnknownTypeError",
+    "UnserializableError",
+    "create_error_message",
+]

@@ -1,0 +1,106 @@
+"""The names of all keys in the state server. No other module makes one.
+
+All keys of a thread share the hash tag ``{thread}``, so that a script may touch them together on a Redis Cluster. An id
+that is not plain is replaced by a hash of it, so that no id, whatever it holds, can reach into another's keys.
+
+| key (after the prefix) | type | holds | lives |
+|---|---|---|---|
+| ``{T}:lease`` | hash | owner, fencing token, expiry (ms, server clock) | with the thread |
+| ``{T}:blobs`` | hash | digest → immutable serialized value | with the thread |
+| ``{T}:checkpoints`` | hash | namespace and id → checkpoint record | with the thread |
+| ``{T}:index`` | sorted set, by name | namespace and id of every checkpoint | with the thread |
+| ``{T}:writes:<place>`` | hash | task id → packed outcome, on one checkpoint | with the thread |
+| ``{T}:claims:<place>`` | hash | task id → worker process, attempt, since | until the step's commit |
+| ``inbox:<run>`` | list | doorbells for a run's coordinator | a minute after the last |
+| ``workers`` | hash | worker process → what it serves | entries are pruned by their reader |
+| ``worker:<id>`` | string | "alive" | its heartbeat deadline |
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Final
+
+DEFAULT_PREFIX: Final = "phalanx:"
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
+
+
+def plain(identity: str) -> str:
+    """``identity`` itself where it is safe inside a key, else ``~`` and a hash of it; no two ids give the same."""
+    if _PLAIN.fullmatch(identity):
+        return identity
+    return "~" + hashlib.blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadKeys:
+    """The keys of one thread.
+
+    Args:
+        thread_id: any text.
+        prefix: what all keys of this installation start with.
+    """
+
+    thread_id: str
+    prefix: str = DEFAULT_PREFIX
+
+    def _key(self, rest: str) -> str:
+        return f"{self.prefix}{{{plain(self.thread_id)}}}:{rest}"
+
+    @property
+    def lease(self) -> str:
+        return self._key("lease")
+
+    @property
+    def blobs(self) -> str:
+        return self._key("blobs")
+
+    @property
+    def checkpoints(self) -> str:
+        return self._key("checkpoints")
+
+    @property
+    def index(self) -> str:
+        return self._key("index")
+
+    def writes(self, namespace: str, checkpoint_id: str) -> str:
+        """Outcomes of the tasks that start from this checkpoint."""
+        return self._key(f"writes:{_place_key(namespace, checkpoint_id)}")
+
+    def claims(self, namespace: str, checkpoint_id: str) -> str:
+        """Which worker process runs which of those tasks."""
+        return self._key(f"claims:{_place_key(namespace, checkpoint_id)}")
+
+
+def _place_key(namespace: str, checkpoint_id: str) -> str:
+    return f"{plain(namespace) if namespace else ''}:{plain(checkpoint_id)}"
+
+
+def place(namespace: str, checkpoint_id: str) -> str:
+    """The name of a checkpoint inside its thread; sorts by namespace, then by time."""
+    return f"{namespace}\x00{checkpoint_id}"
+
+
+def place_parts(name: str) -> tuple[str, str]:
+    """Namespace and checkpoint id of a :func:`place`."""
+    namespace, _, checkpoint_id = name.rpartition("\x00")
+    return namespace, checkpoint_id
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterKeys:
+    """The keys that belong to no thread."""
+
+    prefix: str = DEFAULT_PREFIX
+
+    @property
+    def workers(self) -> str:
+        return f"{self.prefix}workers"
+
+    def worker(self, worker_id: str) -> str:
+        """Exists while the worker process's heart beats."""
+        return f"{self.prefix}worker:{plain(worker_id)}"
+
+    def inbox(self, run_id: str) -> str:
+        """Where workers ring for this run's coordinator."""
+        return f"{self.prefix}inbox:{plain(run_id)}"

@@ -1,0 +1,31 @@
+"""Records of plain values as bytes: msgpack without extensions, for what is ours to the last field."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import msgpack
+
+from phalanx.errors import CorruptDataError
+
+T = TypeVar("T")
+
+
+def pack(record: object) -> bytes:
+    """A record of lists, dicts, texts, bytes and numbers as bytes."""
+    return cast("bytes", msgpack.packb(record))
+
+
+def unpack(data: bytes, what: str, read: Callable[[Any], T]) -> T:
+    """Bytes as a record.
+
+    Args:
+        what: what it should be, for the message.
+        read: takes the record apart; a ``TypeError`` or ``ValueError`` in it means that the record is not one.
+
+    Raises:
+        CorruptDataError: the bytes are not such a record.
+    """
+    try:
+        return read(msgpack.unpackb(data, strict_map_key=False))
+    except (TypeError, ValueError, msgpack.exceptions.UnpackException) as cause:
+        raise CorruptDataError(f"{what} of {len(data)} bytes cannot be read: {cause}") from cause

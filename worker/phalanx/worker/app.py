@@ -1,0 +1,117 @@
+"""The Celery app of the workers, and how a worker process joins the cluster.
+
+Celery brings messages to processes, keeps the processes, and stops them. It stores no results, revives no messages and
+times nothing: which tasks are lost and who runs them again is decided by claims and heartbeats. So messages are
+acknowledged early, and only msgpack is accepted.
+"""
+
+import logging
+import os
+from dataclasses import dataclass
+from typing import Any, Final
+
+from celery import Celery, Task
+from celery.signals import worker_process_init, worker_process_shutdown, worker_ready, worker_shutdown
+
+from phalanx.protocol.batch import RUN_BATCH
+from phalanx.worker.process import WorkerProcess
+from phalanx.worker.registry import GraphRegistry
+from phalanx.worker.settings import WorkerSettings
+
+logger = logging.getLogger("phalanx.worker")
+
+CELERY_SETTINGS: Final[dict[str, Any]] = {
+    "accept_content": ["msgpack"],
+    "task_serializer": "msgpack",
+    "result_serializer": "msgpack",
+    "task_ignore_result": True,
+    "task_store_errors_even_if_ignored": False,
+    "task_acks_late": False,
+    "task_track_started": False,
+    "worker_prefetch_multiplier": 1,
+    "worker_disable_prefetch": True,
+    "worker_send_task_events": False,
+    "worker_redirect_stdouts": False,
+    "worker_hijack_root_logger": False,
+    "worker_soft_shutdown_timeout": 10.0,
+    "broker_connection_retry_on_startup": True,
+    "broker_transport_options": {"socket_keepalive": True, "health_check_interval": 20},
+    "event_queue_expires": 60,
+    "control_queue_expires": 60,
+}
+"""Every setting that differs from Celery's own."""
+
+
+@dataclass(slots=True)
+class _Joined:
+    """What this process is to the cluster. A forked process starts with its parent's and replaces it."""
+
+    settings: WorkerSettings
+    registry: GraphRegistry
+    process: WorkerProcess | None = None
+    pid: int = 0
+
+    def current(self, *, slots: int = 1, with_parent: bool = False) -> WorkerProcess:
+        """This process's member of the cluster, made when first wanted."""
+        if self.process is None or self.pid != os.getpid():
+            self.process = WorkerProcess(self.settings, self.registry, slots=slots, with_parent=with_parent)
+            self.pid = os.getpid()
+            self.process.start()
+        return self.process
+
+    def leave(self) -> None:
+        """Leave the cluster, if this process has joined it."""
+        if self.process is not None and self.pid == os.getpid():
+            self.process.stop()
+            self.process = None
+
+
+def create_app(settings: WorkerSettings, registry: GraphRegistry) -> Celery:
+    """The Celery app of a worker that runs nothing but Phalanx."""
+    app = Celery("phalanx", broker=settings.broker, set_as_current=False)
+    app.conf.update(CELERY_SETTINGS)
+    app.conf.task_default_queue = settings.queues[0]
+    register(app, settings, registry)
+    return app
+
+
+def register(app: Celery, settings: WorkerSettings, registry: GraphRegistry) -> None:
+    """Let the workers of ``app`` run Phalanx's tasks. For a team that has a Celery app of its own.
+
+    The app must accept msgpack; its other settings may be what they are.
+    """
+    joined = _Joined(settings, registry)
+
+    def run_batch(wire: object) -> None:
+        joined.current().run_message(wire)
+
+    task: Task[Any, Any] = app.task(run_batch, name=RUN_BATCH, ignore_result=True, acks_late=False)
+    _connect_signals(app, joined)
+    logger.debug("registered %s with app %s", task.name, app.main)
+
+
+def _connect_signals(app: Celery, joined: _Joined) -> None:
+    """Join when a pool's process starts, or, for pools without processes, when the worker is ready."""
+
+    def process_started(**_: object) -> None:
+        joined.current(with_parent=True)
+
+    def worker_started(sender: Any = None, **_: object) -> None:
+        if sender is not None and sender.app is app and not _has_processes(sender):
+            joined.current(slots=int(sender.controller.concurrency or 1))
+
+    def process_ended(**_: object) -> None:
+        joined.leave()
+
+    def worker_ended(sender: Any = None, **_: object) -> None:
+        if sender is not None and sender.app is app:
+            joined.leave()
+
+    worker_process_init.connect(process_started, weak=False)
+    worker_process_shutdown.connect(process_ended, weak=False)
+    worker_ready.connect(worker_started, weak=False)
+    worker_shutdown.connect(worker_ended, weak=False)
+
+
+def _has_processes(consumer: Any) -> bool:
+    return "prefork" in consumer.controller.pool_cls.__module__

@@ -1,0 +1,129 @@
+"""A compiled graph as the engine sees it: nodes, channels and an index from triggers to nodes. Immutable, shared by runs.
+
+Everything that can be worked out once is worked out here, so that a superstep costs what it touches.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from phalanx.channels import BaseChannel
+from phalanx.types import Update
+from phalanx.worker.functions import UserFunction
+
+Channel = BaseChannel[object, object, object]
+"""A channel of any kind. The engine never looks into values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How a node's or path's input is made from channels.
+
+    Attributes:
+        keys: the channels to read into a dict, or the one channel whose bare value is the input.
+        build: makes the schema's instance from what was read.
+    """
+
+    keys: tuple[str, ...] | str
+    build: Callable[[object], object] | None = None
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The names of all channels it reads."""
+        return (self.keys,) if isinstance(self.keys, str) else self.keys
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A conditional edge: a path function, what it reads, and the writes its answer means."""
+
+    name: str
+    path: UserFunction
+    reader: Reader
+    route: Callable[[object], Iterable[Update]]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node: what triggers it, what it reads, what it does, and the writes its output means.
+
+    Attributes:
+        triggers: the channels that can trigger it; sorted.
+        reader: how its input is made when a channel triggered it. A packet brings its own.
+        action: the user's function; ``None`` when the output is the input.
+        writes: the writes that an output means: state, gotos, plain edges.
+        branches: its conditional edges, in the order they were added.
+        hidden: left out of streams.
+    """
+
+    name: str
+    triggers: tuple[str, ...]
+    reader: Reader
+    action: UserFunction | None
+    writes: Callable[[object], list[Update]]
+    branches: tuple[Branch, ...] = ()
+    hidden: bool = False
+    metadata: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def is_async(self) -> bool:
+        """Whether some part of it can only run on an event loop."""
+        return any(function.is_async for function in self.functions)
+
+    @property
+    def functions(self) -> list[UserFunction]:
+        """The user's functions in it."""
+        own = [] if self.action is None else [self.action]
+        return [*own, *(branch.path for branch in self.branches)]
+
+    @property
+    def runs_user_code(self) -> bool:
+        """Whether a task of it must go where the user's code may run."""
+        return self.action is not None or bool(self.branches)
+
+    def channels_read(self, *, pushed: bool) -> set[str]:
+        """The channels a task of this node may read; a packet's task reads only for its paths."""
+        read = set[str]() if pushed else set(self.reader.channels)
+        for branch in self.branches:
+            read.update(branch.reader.channels)
+        return read
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """Nodes and channels of one graph.
+
+    Attributes:
+        name: the name workers know it by; may be empty for a graph that only runs inline.
+        nodes: by name.
+        channels: an empty channel of the right kind by name.
+        input_channel: the channel a run's input is written to.
+        output_channels: what a run returns; one name gives the bare value.
+        stream_channels: what streams and snapshots show.
+    """
+
+    name: str
+    nodes: Mapping[str, Node]
+    channels: Mapping[str, Channel]
+    input_channel: str
+    output_channels: Sequence[str] | str
+    stream_channels: Sequence[str] | str
+
+    @cached_property
+    def trigger_to_nodes(self) -> Mapping[str, tuple[str, ...]]:
+        """The nodes that each channel can trigger, in name order."""
+        index: dict[str, list[str]] = {}
+        for name in sorted(self.nodes):
+            for trigger in self.nodes[name].triggers:
+                index.setdefault(trigger, []).append(name)
+        return {trigger: tuple(names) for trigger, names in index.items()}
+
+    @cached_property
+    def finishing(self) -> tuple[str, ...]:
+        """The channels that ``finish`` can change."""
+        return tuple(name for name, channel in self.channels.items() if channel.finishes)
+
+    @cached_property
+    def async_nodes(self) -> tuple[str, ...]:
+        """The nodes that only run on an event loop."""
+        return tuple(name for name, node in self.nodes.items() if node.is_async)

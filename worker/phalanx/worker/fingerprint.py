@@ -1,0 +1,57 @@
+"""A graph's version, worked out from what it is made of, so that two processes can tell whether they hold the same.
+
+It covers names, triggers, channels and their kinds, and the source text of nodes, paths and reducers. Source text, not byte
+code: processes may run different releases of Python. What those functions call in turn is not covered.
+"""
+
+import functools
+import hashlib
+import inspect
+from collections.abc import Iterable
+from typing import cast
+
+from phalanx.worker.blueprint import Blueprint, Channel, Node
+
+
+def fingerprint(blueprint: Blueprint) -> str:
+    """Sixteen hexadecimal digits; equal for equal graphs."""
+    digest = hashlib.blake2b(digest_size=8)
+    for line in _lines(blueprint):
+        digest.update(line.encode("utf-8", "surrogatepass"))
+        digest.update(b"\x00")
+    return digest.hexdigest()
+
+
+def _lines(blueprint: Blueprint) -> Iterable[str]:
+    yield f"graph {blueprint.name}"
+    for name in sorted(blueprint.channels):
+        yield _channel_line(name, blueprint.channels[name])
+    for name in sorted(blueprint.nodes):
+        yield from _node_lines(blueprint.nodes[name])
+
+
+def _channel_line(name: str, channel: Channel) -> str:
+    reducer = getattr(channel, "operator", None) or getattr(channel, "reducer", None)
+    return f"channel {name} {type(channel).__name__} {_source(reducer) if reducer else ''}"
+
+
+def _node_lines(node: Node) -> Iterable[str]:
+    yield f"node {node.name} {node.triggers} {node.reader.keys}"
+    if node.action is not None:
+        yield _source(node.action.source)
+    for branch in node.branches:
+        yield f"branch {branch.name} {branch.reader.keys} {_source(branch.path.source)}"
+
+
+def _source(action: object) -> str:
+    if isinstance(action, functools.partial):
+        wrapped = cast("functools.partial[object]", action)
+        return f"partial {_source(wrapped.func)}"
+    inner = getattr(action, "blueprint", None)
+    if isinstance(inner, Blueprint):
+        return fingerprint(inner)
+    target = action if inspect.isroutine(action) or isinstance(action, type) else type(action)
+    try:
+        return inspect.getsource(target)
+    except (OSError, TypeError):  # a builtin, or code without a file
+        return f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', repr(target))}"

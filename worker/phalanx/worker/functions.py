@@ -1,0 +1,106 @@
+"""A user's callable, with what must be known before it is called.
+
+Nodes and paths come as functions, coroutine functions, callable objects, partials, or objects with ``invoke`` and
+``ainvoke`` (a compiled graph, a runnable). They are looked at once, when the graph is built.
+"""
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from phalanx.config import RunnableConfig
+
+AnyCallable = Callable[..., object]
+
+
+class _Invokable(Protocol):
+    def invoke(self, input: object, config: RunnableConfig | None = None) -> object: ...  # noqa: A002
+
+
+class AsyncOnlyError(TypeError):
+    """A coroutine function was reached by a synchronous call of the graph. No part of it has run."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return (
+            f'No synchronous function provided to "{self.name}": it is a coroutine function. '
+            f"Call the graph with ainvoke() or astream(), or run it on a cluster, whose workers run both kinds"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UserFunction:
+    """A callable in its two colours; one of them may be missing.
+
+    Attributes:
+        name: for messages.
+        sync: called in a thread that may block.
+        coroutine: called on an event loop.
+        wants_config: whether it takes the run's config by the name ``config``.
+        source: the object to fingerprint and to infer types from.
+    """
+
+    name: str
+    sync: AnyCallable | None
+    coroutine: Callable[..., Awaitable[object]] | None
+    wants_config: bool
+    source: object
+
+    @property
+    def is_async(self) -> bool:
+        """Whether it can only run on an event loop."""
+        return self.sync is None
+
+    @classmethod
+    def of(cls, action: object, name: str | None = None) -> "UserFunction":
+        """Look at ``action`` once.
+
+        Raises:
+            TypeError: it is not callable and has no ``invoke``.
+        """
+        name = name or name_of(action)
+        if hasattr(action, "invoke") and hasattr(action, "ainvoke"):
+            invokable = cast("_Invokable", action)
+            ainvoke = cast("Callable[..., Awaitable[object]]", getattr(action, "ainvoke"))  # noqa: B009
+            return cls(name, invokable.invoke, ainvoke, wants_config=True, source=action)
+        if not callable(action):
+            raise TypeError(
+                f"a node or path must be a function, a callable object or have invoke(); got {action!r} "
+                f"of type {type(action).__name__}"
+            )
+        wants_config = "config" in _parameters(action)
+        if is_coroutine_function(action):
+            return cls(name, None, cast("Callable[..., Awaitable[object]]", action), wants_config, action)
+        return cls(name, action, None, wants_config, action)
+
+
+def name_of(action: object) -> str:
+    """The name a callable goes by: its own, its class's, or that of what a partial wraps."""
+    if isinstance(action, functools.partial):
+        return name_of(cast("functools.partial[object]", action).func)
+    for attribute in ("name", "__name__"):
+        name = getattr(action, attribute, None)
+        if isinstance(name, str) and name:
+            return name
+    return type(action).__name__
+
+
+def is_coroutine_function(action: object) -> bool:
+    """Whether calling ``action`` gives a coroutine; sees through partials and callable objects."""
+    while isinstance(action, functools.partial):
+        action = cast("functools.partial[object]", action).func
+    if inspect.iscoroutinefunction(action):
+        return True
+    return not inspect.isroutine(action) and inspect.iscoroutinefunction(getattr(action, "__call__", None))  # noqa: B004
+
+
+def _parameters(action: AnyCallable) -> frozenset[str]:
+    try:
+        return frozenset(inspect.signature(action).parameters)
+    except (TypeError, ValueError):  # some builtins have no signature
+        return frozenset()

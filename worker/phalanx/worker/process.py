@@ -1,0 +1,71 @@
+"""A worker process: what it holds for as long as it lives, and how it runs a message."""
+
+import logging
+import threading
+
+from phalanx.checkpoint.packing import BlobCache
+from phalanx.checkpoint.redis.client import connect
+from phalanx.checkpoint.redis.scripts import Scripts
+from phalanx.checkpoint.serde import Serializer
+from phalanx.errors import CorruptDataError
+from phalanx.protocol.batch import Batch
+from phalanx.protocol.keys import ClusterKeys
+from phalanx.worker.batch_run import BatchRun
+from phalanx.worker.heartbeat import Heartbeat, WorkerInfo
+from phalanx.worker.loop import LoopThread
+from phalanx.worker.registry import GraphRegistry
+from phalanx.worker.settings import WorkerSettings
+from phalanx.worker.task_store import TaskStore
+
+logger = logging.getLogger("phalanx.worker")
+
+
+class WorkerProcess:
+    """Everything a process keeps between batches: connection, graphs, blobs, event loop, heartbeat.
+
+    Args:
+        settings: how to reach the cluster.
+        registry: the graphs it knows.
+        slots: how many batches it runs at once.
+        with_parent: end this process when its parent has ended.
+    """
+
+    def __init__(
+        self, settings: WorkerSettings, registry: GraphRegistry, *, slots: int = 1, with_parent: bool = False
+    ) -> None:
+        self.settings = settings
+        self.registry = registry
+        self.info = WorkerInfo.of_this_process(settings.queues, slots)
+        self._client = connect(settings.url)
+        self._scripts = Scripts(self._client, "phalanx.worker")
+        self._serializer = Serializer()
+        self._caches = threading.local()
+        self._loop = LoopThread()
+        self._heartbeat = Heartbeat(self._client, ClusterKeys(settings.prefix), self.info, with_parent=with_parent)
+
+    def start(self) -> None:
+        """Join the cluster."""
+        self._heartbeat.start()
+
+    def stop(self) -> None:
+        """Leave the cluster."""
+        self._heartbeat.stop()
+        self._loop.close()
+        self._client.close()
+
+    def run_message(self, wire: object) -> int:
+        """Run a batch as it came off the queue; returns how many tasks were run here."""
+        try:
+            batch = Batch.from_wire(wire)
+        except CorruptDataError as error:
+            logger.error("dropped %s", error)
+            return 0
+        store = TaskStore(self._client, self._scripts, batch, self.info.id, self.settings.prefix)
+        run = BatchRun(batch, store, self.registry, self._serializer, self._cache(), self._loop, self.info.id)
+        return run.run()
+
+    def _cache(self) -> BlobCache:
+        cache: BlobCache | None = getattr(self._caches, "blobs", None)
+        if cache is None:
+            cache = self._caches.blobs = BlobCache()
+        return cache

@@ -1,0 +1,156 @@
+"""Running one task: read its input, call the node, turn the output into writes, follow its conditional edges.
+
+There is one procedure, written as a coroutine. What differs between threads, an event loop and a worker process is only
+*how a user's function is called*, and that is a parameter. With a caller that never suspends, :func:`run_to_end` drives
+the coroutine without an event loop.
+"""
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, cast
+
+from phalanx.config import RunnableConfig
+from phalanx.errors import EmptyChannelError
+from phalanx.protocol.names import NO_WRITES
+from phalanx.types import Update
+from phalanx.worker.blueprint import Channel, Node, Reader
+from phalanx.worker.functions import AsyncOnlyError, UserFunction
+
+T = TypeVar("T")
+
+
+class StateView:
+    """The channels as they were when the superstep began. Tasks read it; nothing changes it until the barrier."""
+
+    __slots__ = ("_cache", "_channels")
+
+    def __init__(self, channels: Mapping[str, Channel]) -> None:
+        self._channels = channels
+        self._cache: dict[tuple[str, ...], dict[str, object]] = {}
+
+    def read(self, reader: Reader) -> object:
+        """The input that ``reader`` makes of the state; absent keys are left out of a dict."""
+        keys = reader.keys
+        if isinstance(keys, str):
+            value = self._value(keys)
+        else:
+            known = self._cache.get(keys)
+            if known is None:  # the tasks of one step often read the same keys
+                known = self._cache[keys] = self._present(self._channels, keys)
+            value = known.copy()
+        return value if reader.build is None else reader.build(value)
+
+    def read_after(self, reader: Reader, writes: Sequence[Update]) -> object:
+        """The same, with a task's own writes applied: what its conditional edges see."""
+        written: dict[str, list[object]] = {}
+        wanted = set(reader.channels)
+        for channel, value in writes:
+            if channel in wanted:
+                written.setdefault(channel, []).append(value)
+        if not written:
+            return self.read(reader)
+        channels = dict[str, Channel]()
+        for name in reader.channels:
+            channel = self._channels[name]
+            if name in written:
+                channel = channel.copy()
+                channel.update(written[name])
+            channels[name] = channel
+        return StateView(channels).read(reader)
+
+    def _value(self, key: str) -> object:
+        try:
+            return self._channels[key].get()
+        except EmptyChannelError:
+            return None
+
+    @staticmethod
+    def _present(channels: Mapping[str, Channel], keys: Sequence[str]) -> dict[str, object]:
+        return {key: channel.get() for key in keys if (channel := channels[key]).is_available()}
+
+
+class Caller(Protocol):
+    """Calls a user's function the way its surroundings allow."""
+
+    async def __call__(self, function: UserFunction, value: object, config: RunnableConfig) -> object: ...
+
+
+ConfigSource = Callable[[], RunnableConfig]
+"""Builds a task's config; called only for functions that ask for it."""
+
+
+async def run_task(
+    node: Node, value: object, view: StateView, call: Caller, config: Callable[[], RunnableConfig]
+) -> list[Update]:
+    """Run one task and return its writes, in order. A task that writes nothing is marked done by ``NO_WRITES``.
+
+    Args:
+        node: the node.
+        value: its input.
+        view: the state as of the step's start, for conditional edges.
+        call: how to call the user's functions.
+        config: the task's config, built when first wanted.
+
+    Raises:
+        Exception: whatever the user's code raises; :class:`InvalidUpdateError` for an output the state cannot take.
+    """
+    action = node.action
+    output = value if action is None else await call(action, value, _config_for(action, config))
+    writes = node.writes(output)
+    for branch in node.branches:
+        seen = view.read_after(branch.reader, writes)
+        if isinstance(seen, dict) and isinstance(output, dict):
+            seen = {**cast("dict[str, object]", output), **cast("dict[str, object]", seen)}
+        writes.extend(branch.route(await call(branch.path, seen, _config_for(branch.path, config))))
+    return writes or [(NO_WRITES, None)]
+
+
+_NO_CONFIG: RunnableConfig = {}
+
+
+def _config_for(function: UserFunction, config: ConfigSource) -> RunnableConfig:
+    return config() if function.wants_config else _NO_CONFIG
+
+
+def _arguments(function: UserFunction, config: RunnableConfig) -> Mapping[str, Any]:
+    return {"config": config} if function.wants_config else {}
+
+
+async def call_here(function: UserFunction, value: object, config: RunnableConfig) -> object:
+    """Call a synchronous function in this thread. Never suspends.
+
+    Raises:
+        AsyncOnlyError: it is a coroutine function, or turned out to return a coroutine.
+    """
+    if function.sync is None:
+        raise AsyncOnlyError(function.name)
+    result = function.sync(value, **_arguments(function, config))
+    if inspect.isawaitable(result):
+        if inspect.iscoroutine(result):
+            result.close()
+        raise AsyncOnlyError(function.name)
+    return result
+
+
+async def call_on_loop(function: UserFunction, value: object, config: RunnableConfig) -> object:
+    """Call a function from an event loop: coroutine functions on it, others in a thread with this task's context."""
+    arguments = _arguments(function, config)
+    if function.coroutine is not None:
+        return await function.coroutine(value, **arguments)
+    assert function.sync is not None
+    context = contextvars.copy_context()
+    bound = function.sync
+    result = await asyncio.get_running_loop().run_in_executor(None, lambda: context.run(bound, value, **arguments))
+    return await cast("Awaitable[object]", result) if inspect.isawaitable(result) else result
+
+
+def run_to_end(coroutine: Coroutine[object, None, T]) -> T:
+    """Drive a coroutine that never suspends, without an event loop."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return cast("T", end.value)
+    coroutine.close()
+    raise AssertionError("a coroutine that must not suspend did")

@@ -1,0 +1,34 @@
+"""How a worker reaches its cluster and what it serves."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from phalanx.protocol.batch import DEFAULT_QUEUE
+from phalanx.protocol.keys import DEFAULT_PREFIX
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """Settings of one worker.
+
+    Attributes:
+        url: the state server.
+        broker_url: the broker; the state server unless given.
+        queues: what it takes tasks from.
+        concurrency: how many worker processes it runs.
+        graphs_file: where a local cluster writes which graphs there are.
+        prefix: what all keys start with.
+    """
+
+    url: str
+    broker_url: str = ""
+    queues: tuple[str, ...] = (DEFAULT_QUEUE,)
+    concurrency: int = field(default_factory=lambda: os.cpu_count() or 1)
+    graphs_file: Path | None = None
+    prefix: str = DEFAULT_PREFIX
+
+    @property
+    def broker(self) -> str:
+        """The broker's URL."""
+        return self.broker_url or self.url

@@ -1,0 +1,78 @@
+"""What a worker process does to a thread in the state server: claim tasks, fetch blobs, record outcomes, ring the doorbell."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from redis import Redis
+
+from phalanx.checkpoint.redis.client import read_fields
+from phalanx.checkpoint.redis.scripts import Argument, Scripts
+from phalanx.protocol.batch import Batch
+from phalanx.protocol.keys import ThreadKeys
+from phalanx.protocol.plain import pack, unpack
+
+_INBOX_LIFE_S: Final = 60
+
+
+class TaskStore:
+    """One batch's thread, as a worker process sees it.
+
+    Args:
+        client: the state server.
+        batch: whose tasks it is about.
+        worker: this worker process.
+        prefix: what all keys start with.
+    """
+
+    def __init__(self, client: Redis, scripts: Scripts, batch: Batch, worker: str, prefix: str) -> None:
+        self._client = client
+        self._batch = batch
+        self._worker = worker
+        self._keys = ThreadKeys(batch.thread_id, prefix)
+        self._claims = self._keys.claims(batch.namespace, batch.checkpoint_id)
+        self._writes = self._keys.writes(batch.namespace, batch.checkpoint_id)
+        self._scripts = scripts
+
+    def claim(self) -> set[str]:
+        """Claim the batch's tasks; returns the ids of those that are this worker's to run."""
+        batch = self._batch
+        arguments: list[Argument] = [batch.token, self._worker, batch.ttl_s * 1000]
+        for task in batch.tasks:
+            arguments += [task.id, task.attempt]
+        claimed = self._scripts.run("claim", [self._keys.lease, self._claims, self._writes], arguments)
+        return {task_id.decode() for task_id in cast("list[bytes]", claimed)}
+
+    def fetch_blobs(self, digests: Sequence[str]) -> dict[str, bytes]:
+        """The blobs that exist of those named."""
+        return read_fields(self._client, self._keys.blobs, digests)
+
+    def record(self, outcomes: Mapping[str, bytes], blobs: Mapping[str, bytes]) -> None:
+        """Record outcomes, and only then ring: whoever hears the bell finds them."""
+        arguments: list[Argument] = [self._batch.ttl_s * 1000, len(outcomes)]
+        for pairs in (outcomes, blobs):
+            for name, data in pairs.items():
+                arguments += [name, data]
+        pipe = self._client.pipeline(transaction=False)
+        self._scripts.run("record", [self._claims, self._writes, self._keys.blobs], arguments, pipe)
+        pipe.rpush(self._batch.inbox, ring(self._batch.checkpoint_id, list(outcomes)))  # type: ignore[arg-type]
+        pipe.expire(self._batch.inbox, _INBOX_LIFE_S)
+        pipe.execute()
+
+
+def ring(checkpoint_id: str, task_ids: Sequence[str]) -> bytes:
+    """A doorbell: look at these tasks of the step that starts from this checkpoint."""
+    return pack([checkpoint_id, task_ids])
+
+
+def read_ring(data: bytes) -> tuple[str, list[str]]:
+    """What a doorbell says.
+
+    Raises:
+        CorruptDataError: it is not one.
+    """
+
+    def read(record: Any) -> tuple[str, list[str]]:
+        checkpoint_id, task_ids = record
+        return checkpoint_id, task_ids
+
+    return unpack(data, "a doorbell", read)
