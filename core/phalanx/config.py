@@ -9,12 +9,10 @@ class RunnableConfig(TypedDict, total=False):
     """Settings of one run. Every key may be left out.
 
     Keys:
-        configurable: what selects state and is free for the user: ``thread_id``, ``checkpoint_id``, ``checkpoint_ns``, ….
-        recursion_limit: the most supersteps this run may take.
-        max_concurrency: the most tasks of one superstep that may run at once.
-        tags, metadata: labels; metadata is stored with each checkpoint.
-        run_name, run_id: how the run is called.
-        callbacks: handlers of the ``langchain`` extra.
+        configurable: what selects state and is free for the user: ``thread_id``, ``checkpoint_id``,
+        ``checkpoint_ns``, …. recursion_limit: the most supersteps this run may take. max_concurrency: the most tasks
+        of one superstep that may run at once. tags, metadata: labels; metadata is stored with each checkpoint.
+        run_name, run_id: how the run is called. callbacks: handlers of the ``langchain`` extra.
     """
 
     tags: list[str]
@@ -34,10 +32,11 @@ _KNOWN: Final = frozenset(RunnableConfig.__annotations__)
 
 
 def merge_configs(*configs: RunnableConfig | Mapping[str, Any] | None) -> RunnableConfig:
-    """One config out of several; a later one wins. ``configurable`` and ``metadata`` are merged by key, ``tags`` joined."""
+    """One config out of several; a later one wins. ``configurable`` and ``metadata`` merge by key, ``tags`` add up."""
     merged: dict[str, Any] = {}
     for config in configs:
-        for key, value in (config or {}).items():
+        given = cast("Mapping[str, Any]", config or {})
+        for key, value in given.items():
             if value is None:
                 continue
             if key not in _KNOWN:

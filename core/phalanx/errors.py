@@ -1,4 +1,4 @@
-"""One tree of errors. A subclass exists where the caller can do something else about it; its docstring says when it is raised.
+"""One tree of errors. A subclass exists where the caller can do something else; its docstring says when it is raised.
 
 Every error passes all its arguments to ``super().__init__`` and builds its text in ``__str__``, so that it survives the
 way from a worker to the coordinator.
@@ -27,7 +27,7 @@ class PhalanxError(Exception):
     """The root of every error Phalanx raises on purpose."""
 
 
-# --- what a graph's author or caller did ---------------------------------------------------------------------------------
+# --- what a graph's author or caller did ------------------------------------------------------------------------------
 
 
 class GraphRecursionError(PhalanxError, RecursionError):
@@ -72,7 +72,7 @@ class NodeCancelledError(PhalanxError):
         return f"node {self.node!r} raised CancelledError although nothing cancelled it{said}"
 
 
-# --- values that cannot travel ------------------------------------------------------------------------------------------
+# --- values that cannot travel ----------------------------------------------------------------------------------------
 
 
 class SerializationError(PhalanxError):
@@ -80,7 +80,7 @@ class SerializationError(PhalanxError):
 
 
 class UnserializableError(SerializationError, TypeError):
-    """A value holds something that has no safe encoding. ``path`` is the way to it inside the value (``['a'][3].b``)."""
+    """A value holds something without a safe encoding. ``path`` is the way to it inside the value (``['a'][3].b``)."""
 
     def __init__(self, type_name: str, path: str = "", hint: str = "", where: str = "") -> None:
         super().__init__(type_name, path, hint, where)
@@ -114,7 +114,7 @@ class CorruptDataError(SerializationError):
     """Stored bytes are truncated, malformed, too large or too deep."""
 
 
-# --- the cluster --------------------------------------------------------------------------------------------------------
+# --- the cluster ------------------------------------------------------------------------------------------------------
 
 
 class ClusterError(PhalanxError):
@@ -183,8 +183,8 @@ class ThreadBusyError(ClusterError):
 
     def __str__(self) -> str:
         return (
-            f"thread {self.thread_id!r} is being driven by run {self.owner} (its lease ends in {self.expires_in_s:.1f} s "
-            f"unless renewed); wait for that run or use another thread_id"
+            f"thread {self.thread_id!r} is being driven by run {self.owner} (its lease ends in "
+            f"{self.expires_in_s:.1f} s unless renewed); wait for that run or use another thread_id"
         )
 
 
@@ -210,7 +210,7 @@ class NodeLostError(ClusterError):
 
 
 class RemoteNodeError(PhalanxError):
-    """A node raised an exception in a worker whose class this process does not have. Its text and traceback are kept."""
+    """A node raised an exception in a worker, of a class this process does not have. Text and traceback are kept."""
 
     def __init__(self, type_name: str, message: str) -> None:
         super().__init__(type_name, message)

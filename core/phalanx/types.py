@@ -1,4 +1,4 @@
-"""What a graph's author writes and reads: ``Send``, ``Command``, ``Overwrite``, and the snapshots of a thread's state."""
+"""What a graph's author writes and reads: ``Send``, ``Command``, ``Overwrite``, and snapshots of a thread's state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Checkpoint ids: UUIDs of version 6 (RFC 9562), which sort by time, with the superstep in the clock sequence.
 
-The field makes ids of one process readable (``…-8002-…`` is step 2) and the time part strictly grows within a process, so
-that a later checkpoint has a greater id even when the clock stands still or is set back.
+The field makes ids of one process readable (``…-8002-…`` is step 2) and the time part strictly grows within a
+process, so that a later checkpoint has a greater id even when the clock stands still or is set back.
 """
 
 import os

@@ -37,8 +37,8 @@ class _Record:
 class InMemorySaver(BaseCheckpointSaver, AbstractContextManager["InMemorySaver"]):
     """Keeps checkpoints in memory, serialized, so that what is stored cannot change under its reader.
 
-    A value is stored once for each version of its channel: a channel that does not change costs nothing. Safe to use from
-    several threads.
+    A value is stored once for each version of its channel: a channel that does not change costs nothing. Safe to use
+    from several threads.
     """
 
     def __init__(self, *, serde: SerializerProtocol | None = None) -> None:
@@ -74,7 +74,7 @@ class InMemorySaver(BaseCheckpointSaver, AbstractContextManager["InMemorySaver"]
         self,
         config: RunnableConfig | None,
         *,
-        filter: dict[str, Any] | None = None,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the public name
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:

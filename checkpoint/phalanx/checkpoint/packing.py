@@ -1,7 +1,7 @@
 """From values to references and back. A value is serialized once, where it is made; from then on its bytes travel.
 
-A large value becomes a *blob*: stored once under the digest of its bytes, in its thread, however often it is sent or kept.
-Blobs never change, so whoever has fetched one may keep it.
+A large value becomes a *blob*: stored once under the digest of its bytes, in its thread, however often it is sent or
+kept. Blobs never change, so whoever has fetched one may keep it.
 """
 
 import hashlib
@@ -77,7 +77,7 @@ class Packer:
         return taken
 
     def pack_writes(self, writes: Iterable[Update], name: Callable[[Update], str]) -> list[PackedWrite]:
-        """A task's writes. Values stay inside the outcome, since whoever reads it applies them; packets' arguments do not.
+        """A task's writes. Values stay inside the outcome, whose reader applies them; packets' arguments do not.
 
         Args:
             name: says what a write is, for the message when it cannot be serialized.
@@ -102,7 +102,7 @@ class Packer:
         return packed
 
     def pack_channel(self, name: str, stored: object) -> Ref:
-        """A channel's stored form. The topic of packets is a list of nodes and references, so that they stay serialized."""
+        """A channel's stored form. Packets are a list of nodes and references, so that they stay serialized."""
         if name != TASKS:
             return self.ref(stored)
         try:

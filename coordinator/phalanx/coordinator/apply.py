@@ -1,4 +1,4 @@
-"""Applying the writes of a superstep to the channels. Pure in its result: the order in which tasks finished has no part in it.
+"""Applying the writes of a superstep to the channels. The order in which tasks finished has no part in the result.
 
 The order is fixed: tasks by path; what they have seen; one next version for the whole superstep; ``consume`` of the
 channels that triggered them; all writes of a channel in one ``update``; an empty update for channels that silence can

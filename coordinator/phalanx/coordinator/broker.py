@@ -1,7 +1,7 @@
-"""Sending batches to workers: Celery messages by task name. The workers' app is not imported; only their task's name is known."""
+"""Sending batches to workers: Celery messages by task name. The workers' app is not imported."""
 
 import threading
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 from celery import Celery
 from kombu.exceptions import OperationalError
@@ -9,9 +9,6 @@ from kombu.exceptions import OperationalError
 from phalanx.checkpoint.redis.client import without_password
 from phalanx.errors import ClusterUnreachableError
 from phalanx.protocol.batch import RUN_BATCH, Batch
-
-if TYPE_CHECKING:
-    from kombu import Connection
 
 _SEND_TRIES: Final = 5
 
@@ -56,7 +53,7 @@ class Broker:
     def depth(self, queue: str) -> int:
         """How many messages wait in a queue that no worker has taken yet."""
         try:
-            with self._lock, cast("Connection", self._app.connection_for_write()) as connection:
+            with self._lock, self._app.connection_for_write() as connection:
                 channel: Any = connection.default_channel
                 return int(channel.queue_declare(queue=queue, durable=True).message_count)
         except (OperationalError, OSError) as error:

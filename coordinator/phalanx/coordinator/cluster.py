@@ -2,9 +2,9 @@
 
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
 from phalanx.checkpoint.base import BaseCheckpointSaver
 from phalanx.checkpoint.configs import CheckpointAddress
@@ -25,9 +25,7 @@ from phalanx.protocol.keys import DEFAULT_PREFIX, ClusterKeys
 from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.fingerprint import fingerprint
 from phalanx.worker.heartbeat import WorkerInfo
-
-if TYPE_CHECKING:
-    from phalanx.pregel import Pregel
+from phalanx.worker.registry import CompiledGraph
 
 URL_VARIABLE: Final = "PHALANX_URL"
 BROKER_URL_VARIABLE: Final = "PHALANX_BROKER_URL"
@@ -36,7 +34,7 @@ BROKER_URL_VARIABLE: Final = "PHALANX_BROKER_URL"
 class Announcer(Protocol):
     """How the workers of a cluster that we own learn of a graph."""
 
-    def announce(self, graph: "Pregel") -> None:
+    def announce(self, graph: CompiledGraph) -> None:
         """Make ``graph`` known under its name.
 
         Raises:
@@ -119,7 +117,7 @@ class Cluster:
         cluster._announcer = processes
         return cluster
 
-    # --- life ----------------------------------------------------------------------------------------------------------
+    # --- life ---------------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         return self
@@ -140,10 +138,10 @@ class Cluster:
 
         return f"<Cluster {without_password(self.url)} queue={self.queue!r}>"
 
-    # --- graphs --------------------------------------------------------------------------------------------------------
+    # --- graphs -------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def as_default(self) -> Iterator[Self]:
+    def as_default(self) -> Generator[Self, None, None]:
         """Within this context, graphs that were not given a cluster run on this one."""
         before = set_default_cluster(self)
         try:
@@ -151,7 +149,7 @@ class Cluster:
         finally:
             set_default_cluster(before)
 
-    def adopt(self, graph: "Pregel") -> None:
+    def adopt(self, graph: CompiledGraph) -> None:
         """Make sure that workers can know the graph.
 
         Raises:

@@ -1,11 +1,11 @@
 """The cluster driver: one loop that carries a run's orders out over workers.
 
 The loop is synchronous and decides nothing that matters to the result. It hands tasks out, waits at its inbox for
-doorbells, reads the outcomes they point at, and brings them to the run. Doorbells are hints: once a second it also looks
-for outcomes whose bell it did not hear, for tasks whose worker process is gone, and for messages that got lost.
+doorbells, reads the outcomes they point at, and brings them to the run. Doorbells are hints: once a second it also
+looks for outcomes whose bell it did not hear, for tasks whose worker process is gone, and for messages that got lost.
 
-``invoke`` runs the loop in the calling thread. ``stream`` and the asynchronous calls run it in a thread of its own, so that
-a slow reader does not hold up the run or its lease.
+``invoke`` runs the loop in the calling thread. ``stream`` and the asynchronous calls run it in a thread of its own,
+so that a slow reader does not hold up the run or its lease.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import contextvars
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final, cast
@@ -175,7 +175,7 @@ class ClusterLoop:
         elif isinstance(order, Dispatch):
             yield from self._execute(order)
 
-    # --- one superstep -------------------------------------------------------------------------------------------------
+    # --- one superstep ------------------------------------------------------------------------------------------------
 
     def _execute(self, order: Dispatch) -> Iterator[Emit]:
         """Have the tasks of a superstep executed, until its barrier is full."""
@@ -261,13 +261,13 @@ class ClusterLoop:
             self._said_waiting_at = now
             self.observer.waiting_for_workers(self.address.queue, now - self._waiting_since)
             logger.warning(
-                "no live worker serves queue %r; run %s waits for one (start it with: phalanx worker --url … --graph %s=…)",
+                "no live worker serves queue %r; run %s waits (start one: phalanx worker --url … --graph %s=…)",
                 self.address.queue,
                 self.address.run_id,
                 self.address.graph,
             )
 
-    # --- outcomes ------------------------------------------------------------------------------------------------------
+    # --- outcomes -----------------------------------------------------------------------------------------------------
 
     def _rings(self) -> list[list[str]]:
         """Wait for a doorbell, a moment at most, and answer it and all others: the tasks they name."""
@@ -314,7 +314,7 @@ class ClusterLoop:
         for order in orders:
             yield from self._carry_out(order)
 
-    # --- what went wrong -----------------------------------------------------------------------------------------------
+    # --- what went wrong ----------------------------------------------------------------------------------------------
 
     def _look_after_flights(self, now: float) -> Iterator[Emit]:
         """Find outcomes without a bell, tasks whose worker process is gone, and tasks whose message is gone."""
@@ -384,8 +384,8 @@ class ClusterDriver:
         """What the run returned."""
         return self._loop.run.output()
 
-    def drive(self, given: object) -> Iterator[Emit]:
-        """Drive the run; see :meth:`ClusterLoop.emits` for errors. Nothing is emitted, so no thread is needed, if no mode is."""
+    def drive(self, given: object) -> Generator[Emit, None, None]:
+        """Drive the run; see :meth:`ClusterLoop.emits` for errors. Without stream modes it needs no thread."""
         if not self._loop.settings.modes:
             yield from self._loop.emits(given)
             return
@@ -399,7 +399,7 @@ class ClusterDriver:
         finally:
             self._stop(thread)
 
-    async def adrive(self, given: object) -> AsyncIterator[Emit]:
+    async def adrive(self, given: object) -> AsyncGenerator[Emit, None]:
         """Drive the run in a thread, for a caller on an event loop."""
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[Emit | BaseException | None] = asyncio.Queue()

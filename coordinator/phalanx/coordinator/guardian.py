@@ -1,8 +1,8 @@
 """The guardian of a local cluster: starts its server and workers, and ends them when its owner is gone.
 
-It runs as a process of its own, in a session of its own, so that an interrupt at the terminal reaches the owner alone. Its
-standard input is a pipe from the owner. When that closes, for whatever reason the owner ended, everything here ends. On
-Linux its children also end should the guardian itself be killed.
+It runs as a process of its own, in a session of its own, so that an interrupt at the terminal reaches the owner
+alone. Its standard input is a pipe from the owner. When that closes, for whatever reason the owner ended, everything
+here ends. On Linux its children also end should the guardian itself be killed.
 
 This file is run as a script and imports nothing but the standard library.
 """
@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from types import FrameType
 
 _GRACE_S = 5.0
 _PR_SET_PDEATHSIG = 1
@@ -22,7 +23,7 @@ def main() -> int:
     """Read what to start from the first line of standard input, start it, and wait for the owner to go."""
     commands: list[list[str]] = json.loads(sys.stdin.readline())
     children: list[subprocess.Popen[bytes]] = []
-    signal.signal(signal.SIGTERM, lambda *_: sys.stdin.close())
+    signal.signal(signal.SIGTERM, _stop)
     try:
         for command in commands:
             children.append(_start(command))
@@ -34,6 +35,10 @@ def main() -> int:
     finally:
         end(children)
     return 0
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> None:
+    sys.stdin.close()
 
 
 def _start(command: list[str]) -> "subprocess.Popen[bytes]":

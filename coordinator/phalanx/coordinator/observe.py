@@ -1,7 +1,7 @@
 """Hooks into a run for progress, logs and metrics: a class of methods that do nothing.
 
-Subclass it and override what you need. Hooks are called in the thread that drives the run, between its steps; they should
-return soon and must not raise.
+Subclass it and override what you need. Hooks are called in the thread that drives the run, between its steps; they
+should return soon and must not raise.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""Planning a superstep: which tasks run next. Pure; the same state and checkpoint id always give the same tasks and ids.
+"""Planning a superstep: which tasks run next. Pure; the same state and checkpoint id always give the same tasks.
 
-Packets first, one PUSH task each in the order they were sent; then PULL tasks, found through the index from the channels
-that the last superstep updated to the nodes they can trigger. Without that knowledge (after a load) every node is a
-candidate. A candidate runs when one of its triggers holds a value and is newer than what the node has seen.
+Packets first, one PUSH task each in the order they were sent; then PULL tasks, found through the index from the
+channels that the last superstep updated to the nodes they can trigger. Without that knowledge (after a load) every
+node is a candidate. A candidate runs when one of its triggers holds a value and is newer than what the node has seen.
 
 A task's id is a hash of everything that makes it this task, so that whoever plans again from the same checkpoint finds
 the same ids, and outcomes that were recorded before a crash find their tasks.

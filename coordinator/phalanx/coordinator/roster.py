@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from redis import Redis
 
+from phalanx.checkpoint.redis.client import pipelined
 from phalanx.protocol.keys import ClusterKeys
 from phalanx.worker.heartbeat import WorkerInfo
 
@@ -65,7 +66,7 @@ class Roster:
         asked = sorted(set(worker_ids))
         if not asked:
             return set()
-        pipe = self._client.pipeline(transaction=False)
+        pipe = pipelined(self._client)
         for worker_id in asked:
             pipe.exists(self._keys.worker(worker_id))
         beating = cast("list[int]", pipe.execute())
@@ -76,7 +77,7 @@ class Roster:
         listed = [WorkerInfo.unpack(data) for data in entries.values()]
         if not listed:
             return
-        pipe = self._client.pipeline(transaction=False)
+        pipe = pipelined(self._client)
         for worker in listed:
             pipe.exists(self._keys.worker(worker.id))
         beating = cast("list[int]", pipe.execute())

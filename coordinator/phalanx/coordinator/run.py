@@ -3,7 +3,8 @@
 A run does no I/O, reads no clock and makes no ids. Its life:
 
 1. :meth:`Run.start` applies the input (or picks up where the thread stopped) and orders the first superstep.
-2. :meth:`Run.handle` takes what happened to tasks, in any order; what arrives twice, late or for another superstep changes
+2. :meth:`Run.handle` takes what happened to tasks, in any order; what arrives twice, late or for another superstep
+changes
    nothing.
 3. When :attr:`Run.barrier_full`, the driver calls :meth:`Run.close_step`, which applies all writes at once, orders the
    commit and then the next superstep, or the end.
@@ -92,7 +93,7 @@ class Run:
     def __post_init__(self) -> None:
         self.last_step = self.position.step + self.settings.recursion_limit + 1
 
-    # --- facts ---------------------------------------------------------------------------------------------------------
+    # --- facts --------------------------------------------------------------------------------------------------------
 
     def start(self, given: object, stamp: Stamp) -> list[Order]:
         """Begin with an input, or go on where the thread stopped when it is ``None``.
@@ -111,7 +112,7 @@ class Run:
         return [self._commit("input", stamp, changed), *self._next_step()]
 
     def handle(self, event: Event) -> list[Order]:
-        """Take a fact about a task of the current superstep. The first outcome of a task counts; others change nothing."""
+        """Take a fact about a task of the current superstep. A task's first outcome counts; others change nothing."""
         task = self.tasks.get(event.task_id)
         if task is None or event.task_id in self.writes or event.task_id in self.failures:
             return []
@@ -151,7 +152,7 @@ class Run:
         """What the run returns: the output channels as they are now."""
         return read_values(self.state, self.settings.output)
 
-    # --- inside --------------------------------------------------------------------------------------------------------
+    # --- inside -------------------------------------------------------------------------------------------------------
 
     def _emits(self, mode: StreamMode) -> bool:
         return mode in self.settings.modes

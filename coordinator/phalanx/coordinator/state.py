@@ -1,4 +1,4 @@
-"""The state of one graph in one thread, between supersteps: channels, their versions, and what each node has seen of them.
+"""The state of one graph in one thread, between supersteps: channels, versions, and what each node has seen.
 
 A version is a number (or anything a saver makes that sorts) that grows with every superstep; all channels a superstep
 changes get the same one. A node is due when a channel that triggers it is newer than the version the node last saw.

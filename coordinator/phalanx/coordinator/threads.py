@@ -1,12 +1,14 @@
 """A team of threads for the tasks of one superstep.
 
-One thread starts; more join only when tasks wait and none has finished for a moment. So a thousand quick tasks cost no
-thread switches, and a thousand that wait for something soon run side by side. A future per task would cost more than many
-a task; here a task costs two queue operations.
+One thread starts; more join only when tasks wait, none has finished for a moment, and the process was not busy
+computing: threads help tasks that wait, and hinder tasks that compute. So a thousand quick tasks cost no thread
+switches, and a thousand that wait for something soon run side by side. A future per task would cost more than many a
+task; here a task costs two queue operations.
 """
 
 import contextvars
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -17,6 +19,8 @@ from phalanx.coordinator.plan import Task
 
 DEFAULT_THREADS: Final = 64
 _GROW_AFTER_S: Final = 0.001
+_BUSY_PATIENCE_S: Final = 0.05
+_BUSY: Final = 0.7  # the share of one processor that computing threads keep busy
 
 Execute = Callable[[Task], Event]
 
@@ -53,6 +57,8 @@ class ThreadTeam:
         self._limit = limit or DEFAULT_THREADS
         self._crew = _Crew()
         self._size = 0
+        self._busy = False
+        self._patience_s = _BUSY_PATIENCE_S
 
     def run(self, tasks: Sequence[Task], execute: Execute) -> Iterator[Event]:
         """Execute ``tasks``; ``execute`` must return an event and never raise."""
@@ -69,17 +75,28 @@ class ThreadTeam:
             yield self._next()
 
     def _next(self) -> Event:
-        while True:
-            may_grow = self._size < self._limit and not self._crew.todo.empty()
+        crew = self._crew
+        while self._size < self._limit and not crew.todo.empty():
+            wall, computed = time.perf_counter(), time.process_time()
             try:
-                return self._crew.done.get(timeout=_GROW_AFTER_S if may_grow else None)
+                return crew.done.get(timeout=self._patience_s if self._busy else _GROW_AFTER_S)
             except Empty:
-                for _ in range(min(self._size, self._limit - self._size, self._crew.todo.qsize())):
-                    self._grow()
+                wall, computed = time.perf_counter() - wall, time.process_time() - computed
+                self._grow(busy=computed > _BUSY * wall)
+        return crew.done.get()
 
-    def _grow(self) -> None:
-        self._size += 1
-        threading.Thread(target=self._crew.work, name=f"phalanx-task-{self._size}", daemon=True).start()
+    def _grow(self, *, busy: bool = False) -> None:
+        self._busy = busy
+        if busy:  # one more, ever more slowly: a computing task must not shut out one that would only wait
+            self._patience_s *= 2
+            self._add(1)
+        else:
+            self._add(max(1, min(self._size, self._limit - self._size, self._crew.todo.qsize())))
+
+    def _add(self, threads: int) -> None:
+        for _ in range(threads):
+            self._size += 1
+            threading.Thread(target=self._crew.work, name=f"phalanx-task-{self._size}", daemon=True).start()
 
     def close(self) -> None:
         """Drop tasks that have not started and let the threads end when their task does."""

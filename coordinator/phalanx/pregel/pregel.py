@@ -67,7 +67,7 @@ class Pregel:
     def channels(self) -> Mapping[str, Channel]:
         return self.blueprint.channels
 
-    # --- copies --------------------------------------------------------------------------------------------------------
+    # --- copies -------------------------------------------------------------------------------------------------------
 
     def with_config(self, config: RunnableConfig | None = None, **kwargs: Any) -> Self:
         """A copy whose runs start from this config; what a call passes wins over it."""
@@ -86,7 +86,7 @@ class Pregel:
         changed.cluster = cluster
         return changed
 
-    # --- running -------------------------------------------------------------------------------------------------------
+    # --- running ------------------------------------------------------------------------------------------------------
 
     def stream(
         self,
@@ -113,11 +113,11 @@ class Pregel:
             InvalidUpdateError: a step's writes contradict each other; the thread is as before the step.
             Exception: what a node raised. What finished beside it is kept; ``input=None`` runs only the rest.
         """
-        modes = ["updates"] if stream_mode is None else stream_mode
+        modes: Modes = "updates" if stream_mode is None else stream_mode
         call = self._call(config, modes, output_keys if output_keys is not None else self._stream_keys, observer)
         with closing(self._driver(call).drive(input)) as emits:
             for emit in emits:
-                yield emit.data if isinstance(modes, str) or stream_mode is None else (emit.mode, emit.data)
+                yield emit.data if isinstance(modes, str) else (emit.mode, emit.data)
 
     async def astream(
         self,
@@ -129,11 +129,11 @@ class Pregel:
         observer: RunObserver | None = None,
     ) -> AsyncIterator[Any]:
         """:meth:`stream` on the caller's event loop: coroutine nodes run on it, others in threads."""
-        modes = ["updates"] if stream_mode is None else stream_mode
+        modes: Modes = "updates" if stream_mode is None else stream_mode
         call = self._call(config, modes, output_keys if output_keys is not None else self._stream_keys, observer)
         async with aclosing(self._driver(call).adrive(input)) as emits:
             async for emit in emits:
-                yield emit.data if isinstance(modes, str) or stream_mode is None else (emit.mode, emit.data)
+                yield emit.data if isinstance(modes, str) else (emit.mode, emit.data)
 
     def invoke(
         self,
@@ -175,7 +175,7 @@ class Pregel:
             pass
         return driver.output()
 
-    # --- state ---------------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     def get_state(self, config: RunnableConfig) -> StateSnapshot:
         """The state of a thread: its values, what runs next, and what is known of tasks that already finished.
@@ -207,7 +207,7 @@ class Pregel:
         for found in self._saver_for_state().list(config, filter=filter, before=before, limit=limit):
             yield snapshot_of(self.blueprint, found.config, found, chosen=True)
 
-    # --- inside --------------------------------------------------------------------------------------------------------
+    # --- inside -------------------------------------------------------------------------------------------------------
 
     @property
     def _output_keys(self) -> Keys:
@@ -218,15 +218,14 @@ class Pregel:
         return self.blueprint.stream_channels
 
     def _call(self, config: RunnableConfig | None, modes: Modes, output: Keys, observer: RunObserver | None) -> _Call:
-        chosen = [modes] if isinstance(modes, str) else list(modes or ())
+        chosen: list[StreamMode] = [modes] if isinstance(modes, str) else list(modes or ())
         for mode in chosen:
             if mode not in STREAM_MODES:
                 raise ValueError(f"unknown stream_mode {mode!r}; it must be one of: {', '.join(STREAM_MODES)}")
         for key in as_names(output):
             if key not in self.blueprint.channels:
-                raise ValueError(
-                    f"output_keys names {key!r}, which is not a state key; there are: {', '.join(as_names(self._stream_keys))}"
-                )
+                known = ", ".join(as_names(self._stream_keys))
+                raise ValueError(f"output_keys names {key!r}, which is not a state key; there are: {known}")
         merged = merge_configs(self.config, config)
         limit = merged.get("recursion_limit", DEFAULT_RECURSION_LIMIT)
         if limit < 1:

@@ -96,6 +96,6 @@ class Batch:
                     "list[tuple[str, str, int, list[str | int], list[str], Ref | None]]", tasks
                 )
             ]
-            return cls(*fields, made)  # type: ignore[arg-type]
+            return cls(*fields, made)  # type: ignore[arg-type, call-arg]
         except (TypeError, ValueError) as error:
             raise CorruptDataError(f"a message that is not a batch of tasks: {error}") from error

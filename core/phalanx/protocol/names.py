@@ -1,4 +1,4 @@
-"""The reserved names that the engine, its checkpoints and their readers share. They are a storage format: never rename one."""
+"""The reserved names that the engine, its checkpoints and their readers share. A storage format: never rename one."""
 
 import sys
 from typing import Final

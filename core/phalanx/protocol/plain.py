@@ -1,18 +1,22 @@
 """Records of plain values as bytes: msgpack without extensions, for what is ours to the last field."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]
 
 from phalanx.errors import CorruptDataError
 
 T = TypeVar("T")
+_library: Any = msgpack  # it comes without types
+_packb: Callable[[object], bytes] = _library.packb
+_unpackb: Callable[..., Any] = _library.unpackb
+_UnpackError: type[Exception] = _library.exceptions.UnpackException
 
 
 def pack(record: object) -> bytes:
     """A record of lists, dicts, texts, bytes and numbers as bytes."""
-    return cast("bytes", msgpack.packb(record))
+    return _packb(record)
 
 
 def unpack(data: bytes, what: str, read: Callable[[Any], T]) -> T:
@@ -26,6 +30,6 @@ def unpack(data: bytes, what: str, read: Callable[[Any], T]) -> T:
         CorruptDataError: the bytes are not such a record.
     """
     try:
-        return read(msgpack.unpackb(data, strict_map_key=False))
-    except (TypeError, ValueError, msgpack.exceptions.UnpackException) as cause:
+        return read(_unpackb(data, strict_map_key=False))
+    except (TypeError, ValueError, _UnpackError) as cause:
         raise CorruptDataError(f"{what} of {len(data)} bytes cannot be read: {cause}") from cause

@@ -1,7 +1,8 @@
 """From the annotations of a state class to channels, and between instances of it and updates.
 
 A state class is a TypedDict, a dataclass, a pydantic model or any class with annotations. Each key becomes a channel:
-a plain annotation a ``LastValue``, an annotated reducer a ``BinaryOperatorAggregate``, an annotated channel that channel.
+a plain annotation a ``LastValue``, an annotated reducer a ``BinaryOperatorAggregate``, an annotated channel that
+channel.
 """
 
 import dataclasses
@@ -68,7 +69,7 @@ def _annotated(typ: object, extra: object) -> Channel:
         return cast("Channel", extra.copy())
     if isinstance(extra, type) and issubclass(extra, BaseChannel):
         return cast("Channel", extra(typ))
-    if callable(extra) and not isinstance(extra, type):
+    if not isinstance(extra, type) and callable(extra):
         _check_reducer(extra)
         return cast("Channel", BinaryOperatorAggregate(cast("type[object]", typ), extra))
     return cast("Channel", LastValue(typ))
@@ -106,11 +107,15 @@ def update_of_instance(value: object) -> list[Update] | None:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
     pydantic = sys.modules.get("pydantic")  # not imported: then this cannot be one of its models
-    if pydantic is not None and isinstance(value, pydantic.BaseModel):
-        fields: Mapping[str, Any] = type(value).model_fields
-        return [
-            (name, getattr(value, name))
-            for name, field in fields.items()
-            if getattr(value, name) is not None or name in value.model_fields_set or field.default is not None
-        ]
-    return None
+    return _model_update(value) if pydantic is not None and isinstance(value, pydantic.BaseModel) else None
+
+
+def _model_update(model: Any) -> list[Update]:
+    fields: Mapping[str, Any] = model.__pydantic_fields__
+    given: set[str] = model.model_fields_set
+    values: list[Update] = [(name, getattr(model, name)) for name in fields]
+    return [
+        (name, value)
+        for name, value in values
+        if value is not None or name in given or fields[name].default is not None
+    ]

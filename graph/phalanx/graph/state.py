@@ -90,7 +90,7 @@ class StateGraph(Generic[StateT]):
         for schema in (state_schema, self.input_schema, self.output_schema):
             self._add_schema(schema)
 
-    # --- nodes ---------------------------------------------------------------------------------------------------------
+    # --- nodes --------------------------------------------------------------------------------------------------------
 
     def add_node(
         self,
@@ -141,14 +141,14 @@ class StateGraph(Generic[StateT]):
             raise ValueError("Sequence requires at least one node.")
         before: str | None = None
         for item in nodes:
-            name, action = item if isinstance(item, tuple) else (name_of(item), item)
+            name, action = _named(item)
             self.add_node(name, action)
             if before is not None:
                 self.add_edge(before, name)
             before = name
         return self
 
-    # --- edges ---------------------------------------------------------------------------------------------------------
+    # --- edges --------------------------------------------------------------------------------------------------------
 
     def add_edge(self, start_key: str | list[str], end_key: str) -> Self:
         """Add an edge: ``end_key`` runs after ``start_key``; with a list of starts, once after all of them have run.
@@ -207,7 +207,7 @@ class StateGraph(Generic[StateT]):
         """The same as ``add_edge(key, END)``."""
         return self.add_edge(key, END)
 
-    # --- compiling -----------------------------------------------------------------------------------------------------
+    # --- compiling ----------------------------------------------------------------------------------------------------
 
     def validate(self) -> Self:
         """Check that every edge joins nodes that exist and that there is a way in.
@@ -290,8 +290,8 @@ class StateGraph(Generic[StateT]):
         channels = {key: channel.copy() for key, channel in self.channels.items()}
         added: dict[str, object] = {START: EphemeralValue(self.input_schema), TASKS: Topic(Send, accumulate=False)}
         for name, spec in self.nodes.items():
-            trigger = LastValueAfterFinish(object) if spec.defer else EphemeralValue(object, guard=False)
-            added[branch_channel(name)] = trigger
+            after_all, at_once = LastValueAfterFinish[object], EphemeralValue[object]
+            added[branch_channel(name)] = after_all(object) if spec.defer else at_once(object, guard=False)
         for starts, end in self.waiting_edges:
             if end != END:
                 barrier = NamedBarrierValueAfterFinish if self.nodes[end].defer else NamedBarrierValue
@@ -353,6 +353,12 @@ class CompiledStateGraph(Pregel, Generic[StateT]):
         self.builder = builder
 
 
+def _named(item: NodeAction | tuple[str, NodeAction]) -> tuple[str, NodeAction]:
+    if isinstance(item, tuple):
+        return cast("tuple[str, NodeAction]", item)  # type: ignore[redundant-cast]
+    return name_of(item), item
+
+
 def _has_name(path: object) -> bool:
     return getattr(path, "__name__", None) != "<lambda>"
 
@@ -372,7 +378,7 @@ def _first_parameter_schema(action: object) -> type[Any] | None:
 
 def _ends(path: object, path_map: PathMap | None) -> Mapping[object, str] | None:
     if isinstance(path_map, Mapping):
-        return {cast("object", answer): name for answer, name in path_map.items()}
+        return dict(path_map)
     if path_map is not None:
         return {name: name for name in path_map}
     target = path if inspect.isroutine(path) else getattr(path, "__call__", None)  # noqa: B004

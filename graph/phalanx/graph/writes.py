@@ -33,16 +33,17 @@ def writer_for(
 def _state_update(output: object, keys: frozenset[str], node: str, what: str) -> list[Update]:
     if output is None:
         return []
-    if isinstance(output, dict):
-        return [(key, value) for key, value in cast("dict[str, object]", output).items() if key in keys]
-    if isinstance(output, Command):
-        return _command_update(cast("AnyCommand", output), keys)
-    if isinstance(output, (list, tuple)) and any(
-        isinstance(item, Command) for item in cast("Sequence[object]", output)
-    ):
-        return [write for item in cast("Sequence[object]", output) for write in _state_update(item, keys, node, what)]
-    update = update_of_instance(output)
-    if update is None:
+    update = _as_dict(output)
+    if update is not None:
+        return [(key, value) for key, value in update.items() if key in keys]
+    command = _as_command(output)
+    if command is not None:
+        return [(key, value) for key, value in _command_pairs(command) if key in keys]
+    parts = _as_sequence(output)
+    if parts is not None and any(_as_command(part) for part in parts):
+        return [write for part in parts for write in _state_update(part, keys, node, what)]
+    pairs = update_of_instance(output)
+    if pairs is None:
         raise InvalidUpdateError(
             create_error_message(
                 message=f"Expected dict, got {output!r} (type {type(output).__name__}) as {what} {node!r}; "
@@ -50,51 +51,58 @@ def _state_update(output: object, keys: frozenset[str], node: str, what: str) ->
                 error_code=ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE,
             )
         )
-    return [(key, value) for key, value in update if key in keys]
-
-
-def _command_update(command: AnyCommand, keys: frozenset[str]) -> list[Update]:
-    if command.graph == Command.PARENT:
-        raise ParentCommand(command)
-    given = command.update
-    if given is None:
-        return []
-    if isinstance(given, dict):
-        pairs: Iterable[Update] = cast("dict[str, object]", given).items()
-    elif isinstance(given, (list, tuple)) and all(
-        isinstance(item, tuple) and len(cast("tuple[object, ...]", item)) == 2
-        for item in cast("Sequence[object]", given)
-    ):
-        pairs = cast("Sequence[Update]", given)
-    else:
-        pairs = update_of_instance(given) or [(ROOT, given)]
     return [(key, value) for key, value in pairs if key in keys]
 
 
+def _command_pairs(command: AnyCommand) -> Iterable[Update]:
+    """The keys and values of a command's update, in whichever form it was given."""
+    if command.graph == Command.PARENT:
+        raise ParentCommand(command)
+    given: object = command.update
+    if given is None:
+        return ()
+    update = _as_dict(given)
+    if update is not None:
+        return update.items()
+    pairs = _as_sequence(given)
+    if pairs is not None and all(len(_as_sequence(pair) or ()) == 2 for pair in pairs):
+        return cast("Sequence[Update]", pairs)
+    return update_of_instance(given) or [(ROOT, given)]
+
+
 def _root_update(output: object) -> list[Update]:
-    if isinstance(output, Command):
-        command = cast("AnyCommand", output)
+    command = _as_command(output)
+    if command is not None:
         if command.graph == Command.PARENT:
             raise ParentCommand(command)
         return [] if command.update is None else [(ROOT, command.update)]
-    if isinstance(output, (list, tuple)) and any(
-        isinstance(item, Command) for item in cast("Sequence[object]", output)
-    ):
-        return [write for item in cast("Sequence[object]", output) for write in _root_update(item)]
+    parts = _as_sequence(output)
+    if parts is not None and any(_as_command(part) for part in parts):
+        return [write for part in parts for write in _root_update(part)]
     return [] if output is None else [(ROOT, output)]
 
 
 def _gotos(output: object) -> Iterable[Update]:
-    commands: Sequence[object] = ()
-    if isinstance(output, Command):
-        commands = (cast("AnyCommand", output),)
-    elif isinstance(output, (list, tuple)):
-        commands = cast("Sequence[object]", output)
-    for command in commands:
-        if isinstance(command, Command):
-            goto = cast("AnyCommand", command).goto
-            targets = (goto,) if isinstance(goto, (Send, str)) else goto
-            yield from destination_writes(targets)
+    for part in _as_sequence(output) or (output,):
+        command = _as_command(part)
+        if command is not None:
+            goto = command.goto
+            yield from destination_writes((goto,) if isinstance(goto, (Send, str)) else goto)
+
+
+# What follows narrows a user's value without guessing at the types inside it.
+
+
+def _as_dict(value: object) -> dict[str, object] | None:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else None
+
+
+def _as_sequence(value: object) -> Sequence[object] | None:
+    return cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else None
+
+
+def _as_command(value: object) -> AnyCommand | None:
+    return cast("AnyCommand", value) if isinstance(value, Command) else None
 
 
 def destination_writes(targets: Iterable[Send | str]) -> Iterable[Update]:
@@ -121,8 +129,9 @@ def router_for(source: str, path: str, ends: Mapping[object, str] | None) -> Cal
     """
 
     def route(answer: object) -> Iterable[Update]:
-        answers = cast("Sequence[object]", answer) if isinstance(answer, (list, tuple)) else [answer]
-        return destination_writes([_destination(item, source, path, ends) for item in answers])
+        answers = _as_sequence(answer)
+        each = [answer] if answers is None else answers
+        return destination_writes([_destination(item, source, path, ends) for item in each])
 
     return route
 

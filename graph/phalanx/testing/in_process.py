@@ -1,14 +1,14 @@
 """A cluster in one process: a real server, and a real Celery worker in a thread.
 
-Graphs are registered as objects, so that a test may use closures, lambdas and local classes. Everything else is as on any
-cluster: values are serialized, tasks are claimed, outcomes recorded, supersteps committed.
+Graphs are registered as objects, so that a test may use closures, lambdas and local classes. Everything else is as on
+any cluster: values are serialized, tasks are claimed, outcomes recorded, supersteps committed.
 """
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from celery import Celery
 from celery.app.trace import reset_worker_optimizations, setup_worker_optimizations
@@ -19,13 +19,11 @@ from phalanx.coordinator.cluster import Cluster
 from phalanx.coordinator.local import LocalServer
 from phalanx.errors import ClusterError
 from phalanx.worker.app import create_app
-from phalanx.worker.registry import GraphRegistry
+from phalanx.worker.registry import CompiledGraph, GraphRegistry
 from phalanx.worker.settings import WorkerSettings
 
-if TYPE_CHECKING:
-    from phalanx.pregel import Pregel
-
 _START_S: Final = 20.0
+_HOSTNAME: Final = "phalanx-in-process@localhost"
 
 
 class InProcessCluster(Cluster):
@@ -36,7 +34,7 @@ class InProcessCluster(Cluster):
         self._server = server
         self._worker = worker
 
-    def adopt(self, graph: "Pregel") -> None:
+    def adopt(self, graph: CompiledGraph) -> None:
         super().adopt(graph)
         self._worker.registry.add(graph.name, graph)
 
@@ -46,12 +44,12 @@ class InProcessCluster(Cluster):
         self._server.close()
 
 
-class _Controller(WorkController):  # type: ignore[misc]
+class _Controller(WorkController):
     """Does what Celery's own application of a worker does around the bare controller."""
 
     def on_before_init(self, **_: Any) -> None:
         # Without this, tasks are looked up in the process's current app, which is not ours.
-        setup_worker_optimizations(self.app, self.hostname)
+        setup_worker_optimizations(self.app, _HOSTNAME)
 
     def on_consumer_ready(self, consumer: Any) -> None:
         worker_ready.send(sender=consumer)
@@ -73,21 +71,22 @@ class _WorkerThread:
             without_heartbeat=True,
             loglevel="ERROR",
             logfile=None,
-            hostname="phalanx-in-process@localhost",
+            hostname=_HOSTNAME,
         )
         self._thread = threading.Thread(target=self._controller.start, name="phalanx-celery-worker", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Stop it, and wait until it has stopped."""
-        state.should_stop = 0  # Celery's own way to stop a worker from another thread; read by its loop
+        stop: Any = state
+        stop.should_stop = 0  # Celery's own way to stop a worker from another thread; read by its loop
         self._thread.join(timeout=10)
-        state.should_stop = None
+        stop.should_stop = None
         reset_worker_optimizations(self._controller.app)
 
 
 @contextmanager
-def in_process_cluster(workers: int = 2) -> Iterator[InProcessCluster]:
+def in_process_cluster(workers: int = 2) -> Generator[InProcessCluster, None, None]:
     """A cluster inside this process, for as long as the context lasts.
 
     Args:

@@ -5,20 +5,18 @@ times nothing: which tasks are lost and who runs them again is decided by claims
 acknowledged early, and only msgpack is accepted.
 """
 
-import logging
+import gc
 import os
 from dataclasses import dataclass
 from typing import Any, Final
 
-from celery import Celery, Task
+from celery import Celery
 from celery.signals import worker_process_init, worker_process_shutdown, worker_ready, worker_shutdown
 
 from phalanx.protocol.batch import RUN_BATCH
 from phalanx.worker.process import WorkerProcess
 from phalanx.worker.registry import GraphRegistry
 from phalanx.worker.settings import WorkerSettings
-
-logger = logging.getLogger("phalanx.worker")
 
 CELERY_SETTINGS: Final[dict[str, Any]] = {
     "accept_content": ["msgpack"],
@@ -85,15 +83,16 @@ def register(app: Celery, settings: WorkerSettings, registry: GraphRegistry) -> 
     def run_batch(wire: object) -> None:
         joined.current().run_message(wire)
 
-    task: Task[Any, Any] = app.task(run_batch, name=RUN_BATCH, ignore_result=True, acks_late=False)
+    app.task(name=RUN_BATCH, ignore_result=True, acks_late=False)(run_batch)
     _connect_signals(app, joined)
-    logger.debug("registered %s with app %s", task.name, app.main)
 
 
 def _connect_signals(app: Celery, joined: _Joined) -> None:
     """Join when a pool's process starts, or, for pools without processes, when the worker is ready."""
 
     def process_started(**_: object) -> None:
+        gc.collect()
+        gc.freeze()  # what was imported lives as long as the process: no collection need look at it again
         joined.current(with_parent=True)
 
     def worker_started(sender: Any = None, **_: object) -> None:

@@ -1,8 +1,8 @@
 """Running a batch in a worker process: claim, fetch what is missing, run, record.
 
-Tasks of synchronous nodes run one after the other in the calling thread. Tasks of coroutine nodes run side by side on the
-process's event loop. Outcomes are recorded together when they come quickly, and one by one when a task takes its time, so
-that a slow task never holds back the news of a finished one for longer than :data:`FLUSH_AFTER_S`.
+Tasks of synchronous nodes run one after the other in the calling thread. Tasks of coroutine nodes run side by side on
+the process's event loop. Outcomes are recorded together when they come quickly, and one by one when a task takes its
+time, so that a slow task never holds back the news of a finished one for longer than :data:`FLUSH_AFTER_S`.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""A compiled graph as the engine sees it: nodes, channels and an index from triggers to nodes. Immutable, shared by runs.
+"""A compiled graph as the engine sees it: nodes, channels, and an index from triggers to nodes. Shared by runs.
 
 Everything that can be worked out once is worked out here, so that a superstep costs what it touches.
 """

@@ -1,7 +1,7 @@
 """A graph's version, worked out from what it is made of, so that two processes can tell whether they hold the same.
 
-It covers names, triggers, channels and their kinds, and the source text of nodes, paths and reducers. Source text, not byte
-code: processes may run different releases of Python. What those functions call in turn is not covered.
+It covers names, triggers, channels and their kinds, and the source text of nodes, paths and reducers. Source text,
+not byte code: processes may run different releases of Python. What those functions call in turn is not covered.
 """
 
 import functools

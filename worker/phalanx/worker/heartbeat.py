@@ -1,7 +1,7 @@
 """The heartbeat of a worker process: while it beats, what the process has claimed is its own.
 
-Its deadline is kept by the server's clock, so that the clocks of the machines do not matter. A process whose parent is gone
-ends itself: nobody would give it work or stop it.
+Its deadline is kept by the server's clock, so that the clocks of the machines do not matter. A process whose parent
+is gone ends itself: nobody would give it work or stop it.
 """
 
 import logging
@@ -15,6 +15,7 @@ from typing import Any, Final
 from redis import Redis
 from redis.exceptions import RedisError
 
+from phalanx.checkpoint.redis.client import pipelined
 from phalanx.protocol.keys import ClusterKeys
 from phalanx.protocol.plain import pack, unpack
 
@@ -93,7 +94,7 @@ class Heartbeat:
         self._stopped.set()
         self._thread.join(timeout=2)
         try:
-            pipe = self._client.pipeline(transaction=False)
+            pipe = pipelined(self._client)
             pipe.hdel(self._keys.workers, self._info.id)
             pipe.unlink(self._keys.worker(self._info.id))
             pipe.execute()
@@ -110,8 +111,8 @@ class Heartbeat:
                 logger.warning("heartbeat of %s failed: %s", self._info.id, error)
 
     def _beat(self) -> None:
-        pipe = self._client.pipeline(transaction=False)
+        pipe = pipelined(self._client)
         pipe.set(self._keys.worker(self._info.id), b"alive", px=int(DEADLINE_S * 1000))
-        pipe.hset(self._keys.workers, self._info.id, self._info.pack())  # type: ignore[arg-type]
+        pipe.hset(self._keys.workers, self._info.id, self._info.pack())
         pipe.expire(self._keys.workers, _ENTRY_LIFE_S)
         pipe.execute()

@@ -17,6 +17,9 @@ class CompiledGraph(Protocol):
     """What ``compile`` returns, as far as a worker cares."""
 
     @property
+    def name(self) -> str: ...
+
+    @property
     def blueprint(self) -> Blueprint: ...
 
 

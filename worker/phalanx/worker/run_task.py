@@ -53,11 +53,10 @@ class StateView:
             return self.read(reader)
         channels = dict[str, Channel]()
         for name in reader.channels:
-            channel = self._channels[name]
+            own = channels[name] = self._channels[name]
             if name in written:
-                channel = channel.copy()
-                channel.update(written[name])
-            channels[name] = channel
+                own = channels[name] = own.copy()
+                own.update(written[name])
         return StateView(channels).read(reader)
 
     def _value(self, key: str) -> object:
@@ -101,10 +100,15 @@ async def run_task(
     writes = node.writes(output)
     for branch in node.branches:
         seen = view.read_after(branch.reader, writes)
-        if isinstance(seen, dict) and isinstance(output, dict):
-            seen = {**cast("dict[str, object]", output), **cast("dict[str, object]", seen)}
-        writes.extend(branch.route(await call(branch.path, seen, _config_for(branch.path, config))))
+        writes.extend(branch.route(await call(branch.path, _with_raw(seen, output), _config_for(branch.path, config))))
     return writes or [(NO_WRITES, None)]
+
+
+def _with_raw(seen: object, output: object) -> object:
+    """What a path sees: the state, and beside it what its node returned that is no key of the state."""
+    if isinstance(seen, dict) and isinstance(output, dict):
+        return cast("dict[str, object]", output) | cast("dict[str, object]", seen)
+    return seen  # pyright: ignore[reportUnknownVariableType]
 
 
 _NO_CONFIG: RunnableConfig = {}

@@ -1,11 +1,11 @@
-"""What a worker process does to a thread in the state server: claim tasks, fetch blobs, record outcomes, ring the doorbell."""
+"""What a worker process does to a thread in the state server: claim tasks, fetch blobs, record outcomes, ring."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from redis import Redis
 
-from phalanx.checkpoint.redis.client import read_fields
+from phalanx.checkpoint.redis.client import pipelined, read_fields
 from phalanx.checkpoint.redis.scripts import Argument, Scripts
 from phalanx.protocol.batch import Batch
 from phalanx.protocol.keys import ThreadKeys
@@ -52,9 +52,9 @@ class TaskStore:
         for pairs in (outcomes, blobs):
             for name, data in pairs.items():
                 arguments += [name, data]
-        pipe = self._client.pipeline(transaction=False)
+        pipe = pipelined(self._client)
         self._scripts.run("record", [self._claims, self._writes, self._keys.blobs], arguments, pipe)
-        pipe.rpush(self._batch.inbox, ring(self._batch.checkpoint_id, list(outcomes)))  # type: ignore[arg-type]
+        pipe.rpush(self._batch.inbox, ring(self._batch.checkpoint_id, list(outcomes)))
         pipe.expire(self._batch.inbox, _INBOX_LIFE_S)
         pipe.execute()
 

@@ -1,8 +1,8 @@
 """Connections to the state server: one place that knows the client library, its timeouts and its errors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Final, cast
+from typing import Any, Final, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from redis import Redis
@@ -27,7 +27,7 @@ def connect(url: str) -> Redis:
         ValueError: the URL is not one of a Redis server.
     """
     tcp_only = {} if url.startswith("unix:") else {"socket_connect_timeout": 5, "socket_keepalive": True}
-    return Redis.from_url(
+    return Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
         url,
         protocol=2,
         socket_timeout=_SOCKET_TIMEOUT_S,
@@ -36,6 +36,16 @@ def connect(url: str) -> Redis:
         retry=Retry(ExponentialBackoff(cap=1.0, base=0.05), 5),
         retry_on_error=[RedisConnectionError, RedisTimeoutError],
     )
+
+
+def ping(client: Redis) -> None:
+    """Ask whether the server answers; raises the client library's error if not."""
+    client.ping()  # pyright: ignore[reportUnknownMemberType]
+
+
+def pipelined(client: Redis) -> Any:
+    """A pipeline: commands sent together, in order, without a transaction. The client library leaves it untyped."""
+    return client.pipeline(transaction=False)  # pyright: ignore[reportUnknownMemberType]
 
 
 def read_fields(client: Redis, key: str, fields: Sequence[str]) -> dict[str, bytes]:
@@ -63,11 +73,11 @@ def check_reachable(client: Redis, url: str, role: str = "state server") -> None
         ClusterUnreachableError: naming the server's role, the URL and the reason.
     """
     with wrapped_errors(url, role):
-        client.ping()
+        ping(client)
 
 
 @contextmanager
-def wrapped_errors(url: str, role: str = "state server") -> Iterator[None]:
+def wrapped_errors(url: str, role: str = "state server") -> Generator[None, None, None]:
     """Turn the client library's connection errors into ours."""
     try:
         yield

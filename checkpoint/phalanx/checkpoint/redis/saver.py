@@ -1,4 +1,4 @@
-"""A saver over one Redis or Valkey server, which is also where a cluster keeps the threads of graphs without a saver."""
+"""A saver over one Redis or Valkey server. A cluster keeps the threads of graphs without a saver in it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -17,7 +17,7 @@ from phalanx.checkpoint.base import (
 )
 from phalanx.checkpoint.configs import CheckpointAddress, matches
 from phalanx.checkpoint.packing import BlobCache, Packer, bytes_of, packets_of, resolve
-from phalanx.checkpoint.redis.client import connect, read_fields
+from phalanx.checkpoint.redis.client import connect, pipelined, read_fields
 from phalanx.checkpoint.redis.record import CheckpointRecord
 from phalanx.checkpoint.redis.scripts import Scripts
 from phalanx.checkpoint.redis.thread_store import commit
@@ -42,7 +42,7 @@ class RedisSaver(BaseCheckpointSaver):
         prefix: what all keys start with.
     """
 
-    serde: Serializer
+    serde: Serializer  # pyright: ignore[reportIncompatibleVariableOverride] - blobs need this codec
 
     def __init__(self, server: str | Redis, *, serde: Serializer | None = None, prefix: str = DEFAULT_PREFIX) -> None:
         super().__init__(serde=serde or Serializer())
@@ -55,7 +55,7 @@ class RedisSaver(BaseCheckpointSaver):
         """The keys of a thread."""
         return ThreadKeys(thread_id, self.prefix)
 
-    # --- reading -------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         address = CheckpointAddress.of(config)
@@ -69,7 +69,7 @@ class RedisSaver(BaseCheckpointSaver):
         self,
         config: RunnableConfig | None,
         *,
-        filter: dict[str, Any] | None = None,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the public name
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
@@ -93,8 +93,12 @@ class RedisSaver(BaseCheckpointSaver):
     def _namespaces(self, config: RunnableConfig, address: CheckpointAddress) -> Sequence[str]:
         if "checkpoint_ns" in config.get("configurable", {}):
             return [address.namespace]
-        places = cast("list[bytes]", self.client.zrange(self.keys(address.thread_id).index, 0, -1))
-        return sorted({place_parts(name.decode())[0] for name in places})
+        return sorted({namespace for namespace, _ in self._places(self.keys(address.thread_id))})
+
+    def _places(self, keys: ThreadKeys) -> Iterator[tuple[str, str]]:
+        """Namespace and id of every checkpoint of a thread."""
+        found = cast("Sequence[bytes]", self.client.zrangebylex(keys.index, "-", "+"))
+        return (place_parts(name.decode()) for name in found)
 
     def _ids(self, keys: ThreadKeys, namespace: str, before: str | None = None) -> Iterator[str]:
         """The ids of a namespace's checkpoints, newest first, read a page at a time."""
@@ -111,7 +115,7 @@ class RedisSaver(BaseCheckpointSaver):
     def _load(self, address: CheckpointAddress) -> CheckpointTuple | None:
         keys, namespace = self.keys(address.thread_id), address.namespace
         checkpoint_id = cast("str", address.checkpoint_id)
-        pipe = self.client.pipeline(transaction=False)
+        pipe = pipelined(self.client)
         pipe.hget(keys.checkpoints, place(namespace, checkpoint_id))
         pipe.hgetall(keys.writes(namespace, checkpoint_id))
         data, outcomes = cast("tuple[bytes | None, dict[bytes, bytes]]", tuple(pipe.execute()))
@@ -166,7 +170,7 @@ class RedisSaver(BaseCheckpointSaver):
 
         return resolve(refs, self._cache, fetch)
 
-    # --- writing -------------------------------------------------------------------------------------------------------
+    # --- writing ------------------------------------------------------------------------------------------------------
 
     def put(
         self,
@@ -204,21 +208,20 @@ class RedisSaver(BaseCheckpointSaver):
     def put_writes(self, config: RunnableConfig, writes: Sequence[Update], task_id: str, task_path: str = "") -> None:
         address = CheckpointAddress.of(config)
         key = self.keys(address.thread_id).writes(address.namespace, address.checkpoint_id or "")
-        pipe = self.client.pipeline(transaction=False)
+        pipe = pipelined(self.client)
         for index, (channel, value) in enumerate(writes):
             fixed = SPECIAL_WRITES.get(channel)
             field = write_field(task_id, index if fixed is None else fixed)
             packed = pack_write(channel, self.serde.dumps(value))
             if fixed is None:
-                pipe.hsetnx(key, field, packed)  # type: ignore[arg-type]
+                pipe.hsetnx(key, field, packed)
             else:
-                pipe.hset(key, field, packed)  # type: ignore[arg-type]
+                pipe.hset(key, field, packed)
         pipe.execute()
 
     def delete_thread(self, thread_id: str) -> None:
         keys = self.keys(thread_id)
-        places = [place_parts(name.decode()) for name in cast("list[bytes]", self.client.zrange(keys.index, 0, -1))]
-        steps = [made(*each) for each in places for made in (keys.writes, keys.claims)]
+        steps = [made(*each) for each in self._places(keys) for made in (keys.writes, keys.claims)]
         self.client.unlink(keys.lease, keys.blobs, keys.checkpoints, keys.index, *steps)
 
 

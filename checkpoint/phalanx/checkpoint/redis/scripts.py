@@ -31,4 +31,4 @@ class Scripts:
         script = self._loaded.get(name)
         if script is None:
             script = self._loaded[name] = self._client.register_script(source(self._package, name))
-        return cast("object", script(keys, arguments, client=pipe))  # type: ignore[no-untyped-call, arg-type]
+        return cast("object", script(keys, arguments, client=pipe))  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from redis import Redis
 
-from phalanx.checkpoint.redis.client import read_fields
+from phalanx.checkpoint.redis.client import pipelined, read_fields
 from phalanx.checkpoint.redis.scripts import Argument, Scripts
 from phalanx.errors import StaleLeaseError, ThreadBusyError
 from phalanx.protocol.keys import ThreadKeys, place
@@ -44,7 +44,7 @@ class ThreadStore:
         self.ttl_s = ttl_s
         self._scripts = Scripts(client, "phalanx.checkpoint.redis")
 
-    # --- the lease -----------------------------------------------------------------------------------------------------
+    # --- the lease ----------------------------------------------------------------------------------------------------
 
     def acquire(self, owner: str) -> Lease:
         """Take the lease.
@@ -78,7 +78,7 @@ class ThreadStore:
             f"another run has taken the thread since; nothing more was written by this one"
         )
 
-    # --- supersteps ----------------------------------------------------------------------------------------------------
+    # --- supersteps ---------------------------------------------------------------------------------------------------
 
     def commit(
         self,
@@ -115,9 +115,9 @@ class ThreadStore:
 
     def store_blobs(self, blobs: Mapping[str, bytes]) -> None:
         """Store blobs that tasks about to be handed out refer to."""
-        pipe = self.client.pipeline(transaction=False)
+        pipe = pipelined(self.client)
         for digest, data in blobs.items():
-            pipe.hsetnx(self.keys.blobs, digest, data)  # type: ignore[arg-type]
+            pipe.hsetnx(self.keys.blobs, digest, data)
         if self.ttl_s:
             pipe.expire(self.keys.blobs, self.ttl_s)
         pipe.execute()
