@@ -7,7 +7,6 @@ Settings: `PHALANX_TEST_REDIS_IMAGE` (default `redis:7`) and `PHALANX_TEST_PHALA
 import gc
 import importlib.util
 import os
-import re
 import shutil
 import time
 import warnings
@@ -23,6 +22,8 @@ from docker.errors import DockerException, ImageNotFound
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 from testcontainers.core.network import Network
+
+from phalanx.protocol.keys import ClusterKeys
 
 PROJECT = Path(__file__).parents[2]
 REDIS_IMAGE = os.environ.get("PHALANX_TEST_REDIS_IMAGE", "redis:7")
@@ -108,9 +109,9 @@ class RedisServer:
         """Run one command in the container."""
         return self.container.exec(["redis-cli", *words]).output.decode()
 
-    def client_addresses(self) -> set[str]:
-        """The hosts that clients are connected from."""
-        return set(re.findall(r" addr=(\S+):\d+ ", self.command("client", "list")))
+    def has_worker(self, host: str) -> bool:
+        """Whether a worker process of that host has joined the cluster."""
+        return f"{host}:" in self.command("hkeys", ClusterKeys().workers)
 
 
 @pytest.fixture
@@ -170,12 +171,11 @@ def worker_container(network: Network, redis_container: RedisServer, graph_folde
             container.with_volume_mapping(graph_folder, "/graphs", "ro")
             for folder in folders:
                 container.with_volume_mapping(open_to_all(folder), str(folder), "ro")
-            before = redis_container.client_addresses()
             stack.enter_context(container)
             stack.callback(show_logs, name, container)
             wait_until(
-                lambda: ended(container) or bool(redis_container.client_addresses() - before),
-                f"worker {name} to connect to Redis",
+                lambda: ended(container) or redis_container.has_worker(name),
+                f"worker {name} to join the cluster",
             )
             if ended(container):
                 pytest.fail(f"worker {name} ended at its start")

@@ -89,7 +89,7 @@ class Shown:
 
 # --- descriptions -----------------------------------------------------------------------------------------------------
 
-WRITES: Final = ("value", "other", "log", "log", "count", "overwrite", "json overwrite", "unknown")
+WRITES: Final = ("value", "other", "log", "count", "overwrite", "unknown")
 
 
 def _targets(size: int, most: int) -> st.SearchStrategy[tuple[Target, ...]]:
@@ -117,7 +117,9 @@ def graph_plans(draw: st.DrawFn) -> GraphPlan:
         st.sampled_from([False, False, False, True]),
     )
     nodes = draw(st.lists(node, min_size=size, max_size=size))
-    if draw(st.sampled_from([False] * 15 + [True])):
+    # At most one kind of failure, so that it is not a matter of timing which one is raised.
+    fails = draw(st.one_of(st.none(), st.none(), number))
+    if fails is None and draw(st.sampled_from([False] * 15 + [True])):
         nodes[draw(number)] = NodePlan((), "number")
     branch = st.builds(
         BranchPlan, st.integers(-1, size - 1), _targets(size, 2), _targets(size, 2), st.integers(0, 3), st.booleans()
@@ -138,7 +140,7 @@ def graph_plans(draw: st.DrawFn) -> GraphPlan:
         tuple(draw(st.lists(st.tuples(number, st.integers(-1, size - 1)), max_size=size + 1, unique=True))),
         tuple(draw(st.lists(join, max_size=2))),
         tuple(draw(st.lists(branch, max_size=2))),
-        draw(st.one_of(st.none(), st.none(), number)),
+        fails,
         tuple(draw(st.lists(given, min_size=1, max_size=2))),
     )
 
@@ -166,6 +168,8 @@ class Built:
         self._lock = threading.Lock()
         self._failed = False
         self.keep = keep
+        # Theirs stores in the background what the next step may already have changed.
+        self.options = {"durability": "sync"} if keep and library == "langgraph" else {}
         self.graph: Any = self._builder().compile(checkpointer=memory.InMemorySaver() if keep else None)
 
     def _builder(self) -> Any:
@@ -229,9 +233,8 @@ class Built:
             case "count":
                 return "count", 1
             case "overwrite":
-                return "log", self.types.Overwrite([f"only {name}"])
-            case "json overwrite":
-                return "log", {"__overwrite__": [f"just {name}"]}
+                only = [f"only {name}"]
+                return "log", self.types.Overwrite(only) if name in "ace" else {"__overwrite__": only}
             case _:
                 return "nowhere", name
 
@@ -282,7 +285,7 @@ class Built:
         shown = Shown()
         self.executed.clear()
         try:
-            for mode, data in self.graph.stream(given, self.config, stream_mode=["values", "updates"]):
+            for mode, data in self.graph.stream(given, self.config, stream_mode=["values", "updates"], **self.options):
                 if mode == "values":
                     shown.values.append(data)
                     shown.updates.append([])
@@ -293,10 +296,18 @@ class Built:
         shown.executed = sorted(self.executed)
         shown.updates = [sorted(block) for block in shown.updates]
         if self.keep:
-            shown.state = _snapshot(self.graph.get_state(self.config))
+            shown.state = self._state()
             if history:
                 shown.history = [_snapshot(each) for each in self.graph.get_state_history(self.config)]
         return shown
+
+    def _state(self) -> dict[str, Any] | None:
+        """The thread's state; ``None`` where theirs cannot show it, since finished tasks wrote the same key."""
+        try:
+            return _snapshot(self.graph.get_state(self.config))
+        except Exception as error:
+            assert type(error).__module__.startswith("langgraph"), error
+            return None
 
     def invoke(self, given: object) -> object:
         """What one run returns, or its error."""

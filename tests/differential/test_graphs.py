@@ -39,7 +39,8 @@ def assert_same(mine: Shown, theirs: Shown) -> None:
         return
     assert mine.updates == theirs.updates
     assert mine.executed == theirs.executed
-    assert mine.state == theirs.state
+    if theirs.state is not None:
+        assert mine.state == theirs.state
     assert mine.history == theirs.history
 
 
@@ -59,7 +60,8 @@ def assert_same_behaviour(plan: GraphPlan) -> None:
             again, their_again = mine.run(None), theirs.run(None)
             assert again.values == their_again.values
             assert_same_error(again.error, their_again.error)
-            assert again.state == their_again.state
+            if their_again.state is not None:
+                assert again.state == their_again.state
         elif place == len(plan.inputs) - 1:
             assert_same(mine.run(None, history=True), theirs.run(None, history=True))
 

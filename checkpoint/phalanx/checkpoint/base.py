@@ -1,15 +1,17 @@
 """What a saver keeps and how it is asked for it. The interface is the public one of checkpoint savers; a saver from
 elsewhere that has these methods works as it is."""
 
-import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from phalanx.checkpoint.serde import Serializer, SerializerProtocol
 from phalanx.config import RunnableConfig
 from phalanx.protocol.names import ERROR, INTERRUPT, RESUME
 from phalanx.types import Update
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Version: TypeAlias = int | str | float
 """A channel's version; versions of one saver sort."""
@@ -68,6 +70,12 @@ class CheckpointTuple(NamedTuple):
     metadata: CheckpointMetadata
     parent_config: RunnableConfig | None = None
     pending_writes: list[PendingWrite] | None = None
+
+
+async def _in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    import asyncio  # not needed, and not quick to import, where nothing is asynchronous
+
+    return await asyncio.to_thread(function, *args, **kwargs)
 
 
 class BaseCheckpointSaver(ABC):
@@ -149,7 +157,7 @@ class BaseCheckpointSaver(ABC):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """:meth:`get_tuple` without blocking the event loop."""
-        return await asyncio.to_thread(self.get_tuple, config)
+        return await _in_thread(self.get_tuple, config)
 
     async def alist(
         self,
@@ -160,7 +168,7 @@ class BaseCheckpointSaver(ABC):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """:meth:`list` without blocking the event loop."""
-        found = await asyncio.to_thread(lambda: [*self.list(config, filter=filter, before=before, limit=limit)])
+        found = await _in_thread(lambda: [*self.list(config, filter=filter, before=before, limit=limit)])
         for item in found:
             yield item
 
@@ -172,14 +180,14 @@ class BaseCheckpointSaver(ABC):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """:meth:`put` without blocking the event loop."""
-        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
+        return await _in_thread(self.put, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[Update], task_id: str, task_path: str = ""
     ) -> None:
         """:meth:`put_writes` without blocking the event loop."""
-        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
+        await _in_thread(self.put_writes, config, writes, task_id, task_path)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """:meth:`delete_thread` without blocking the event loop."""
-        await asyncio.to_thread(self.delete_thread, thread_id)
+        await _in_thread(self.delete_thread, thread_id)

@@ -15,8 +15,9 @@ _node = int.from_bytes(os.urandom(6), "big")
 
 
 def _forget_node() -> None:
-    # A forked worker must not make the ids of its parent.
-    global _node
+    # A forked worker must not make the ids of its parent, nor wait for a thread that only its parent has.
+    global _node, _lock
+    _lock = threading.Lock()
     _node = int.from_bytes(os.urandom(6), "big")
 
 

@@ -16,7 +16,6 @@ from phalanx.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     PendingWrite,
-    Version,
 )
 from phalanx.checkpoint.configs import CheckpointAddress, matches
 from phalanx.checkpoint.serde import SerializerProtocol
@@ -29,7 +28,7 @@ Typed = tuple[str, bytes]
 @dataclass(frozen=True, slots=True)
 class _Record:
     checkpoint: Checkpoint  # without channel values; nothing in it is changed once stored
-    stored: Mapping[str, Version]  # channels with a stored value, and its version
+    values: Mapping[str, Typed]
     metadata: Typed
     parent_id: str | None
 
@@ -38,14 +37,14 @@ class InMemorySaver(BaseCheckpointSaver, AbstractContextManager["InMemorySaver"]
     """Keeps checkpoints in memory, serialized, so that what is stored cannot change under its reader.
 
     A value is stored once for each version of its channel: a channel that does not change costs nothing. Safe to use
-    from several threads.
+    from several threads. The versions seen by a node are kept as they were given; whoever stores a checkpoint must
+    replace those dicts, as the engine does, and not change them.
     """
 
     def __init__(self, *, serde: SerializerProtocol | None = None) -> None:
         super().__init__(serde=serde)
         self._lock = threading.RLock()
         self._records: dict[str, dict[str, dict[str, _Record]]] = defaultdict(lambda: defaultdict(dict))
-        self._values: dict[tuple[str, str], dict[tuple[str, Version], Typed]] = defaultdict(dict)
         self._writes: dict[CheckpointAddress, dict[tuple[str, int], tuple[str, Typed]]] = defaultdict(dict)
 
     def __exit__(
@@ -100,17 +99,17 @@ class InMemorySaver(BaseCheckpointSaver, AbstractContextManager["InMemorySaver"]
     ) -> RunnableConfig:
         address = CheckpointAddress.of(config)
         values = checkpoint["channel_values"]
-        new = {(k, v): self.serde.dumps_typed(values[k]) for k, v in new_versions.items() if k in values}
-        versions = checkpoint["channel_versions"]
-        record = _Record(
-            cast("Checkpoint", {**checkpoint, "channel_values": {}}),
-            {name: versions[name] for name in values},
-            self.serde.dumps_typed(metadata),
-            address.checkpoint_id,
-        )
+        new = {name: self.serde.dumps_typed(values[name]) for name in new_versions if name in values}
+        packed_metadata = self.serde.dumps_typed(metadata)
         with self._lock:
-            self._values[address.thread_id, address.namespace].update(new)
-            self._records[address.thread_id][address.namespace][checkpoint["id"]] = record
+            records = self._records[address.thread_id][address.namespace]
+            parent = records.get(address.checkpoint_id or "")
+            stored = {**parent.values, **new} if parent else new
+            for name in new_versions.keys() - values.keys():
+                stored.pop(name, None)
+            if stored.keys() != values.keys():  # the parent is not here, or has not what the caller thinks
+                stored = {name: stored.get(name) or self.serde.dumps_typed(value) for name, value in values.items()}
+            records[checkpoint["id"]] = _Record(_own(checkpoint, {}), stored, packed_metadata, address.checkpoint_id)
         return CheckpointAddress(address.thread_id, address.namespace, checkpoint["id"]).config()
 
     def put_writes(self, config: RunnableConfig, writes: Sequence[Update], task_id: str, task_path: str = "") -> None:
@@ -126,8 +125,6 @@ class InMemorySaver(BaseCheckpointSaver, AbstractContextManager["InMemorySaver"]
     def delete_thread(self, thread_id: str) -> None:
         with self._lock:
             self._records.pop(thread_id, None)
-            for values in [key for key in self._values if key[0] == thread_id]:
-                del self._values[values]
             for writes in [key for key in self._writes if key.thread_id == thread_id]:
                 del self._writes[writes]
 
@@ -147,12 +144,9 @@ class InMemorySaver(BaseCheckpointSaver, AbstractContextManager["InMemorySaver"]
         return sorted(found, key=lambda item: cast("str", item[0].checkpoint_id), reverse=True)
 
     def _load(self, address: CheckpointAddress, record: _Record) -> CheckpointTuple:
-        values = self._values[address.thread_id, address.namespace]
-        loaded = {
-            name: self.serde.loads_typed(values[name, version])
-            for name, version in record.stored.items()
-            if (name, version) in values
-        }
+        values = {name: self.serde.loads_typed(value) for name, value in record.values.items()}
+        checkpoint = _own(record.checkpoint, values)
+        checkpoint["versions_seen"] = {node: {**seen} for node, seen in checkpoint["versions_seen"].items()}
         parent = CheckpointAddress(address.thread_id, address.namespace, record.parent_id)
         pending: list[PendingWrite] = [
             (task_id, channel, self.serde.loads_typed(value))
@@ -160,11 +154,24 @@ class InMemorySaver(BaseCheckpointSaver, AbstractContextManager["InMemorySaver"]
         ]
         return CheckpointTuple(
             address.config(),
-            cast("Checkpoint", {**record.checkpoint, "channel_values": loaded}),
+            checkpoint,
             cast("CheckpointMetadata", self.serde.loads_typed(record.metadata)),
             parent.config() if record.parent_id else None,
             pending,
         )
+
+
+def _own(checkpoint: Checkpoint, values: dict[str, Any]) -> Checkpoint:
+    """The checkpoint with these values, and with collections of its own."""
+    updated = checkpoint.get("updated_channels")
+    own = {
+        **checkpoint,
+        "channel_values": values,
+        "channel_versions": checkpoint["channel_versions"].copy(),
+        "versions_seen": checkpoint["versions_seen"].copy(),
+        "updated_channels": None if updated is None else [*updated],
+    }
+    return cast("Checkpoint", own)
 
 
 MemorySaver = InMemorySaver

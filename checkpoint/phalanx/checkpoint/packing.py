@@ -5,6 +5,7 @@ kept. Blobs never change, so whoever has fetched one may keep it.
 """
 
 import hashlib
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +13,10 @@ from typing import Final, cast
 
 from phalanx.checkpoint.serde import Serializer
 from phalanx.errors import CorruptDataError, UnserializableError
-from phalanx.protocol.batch import Ref
+from phalanx.protocol.batch import Ref, expect_ref
 from phalanx.protocol.names import TASKS
 from phalanx.protocol.outcome import PackedWrite
-from phalanx.protocol.plain import pack, unpack
+from phalanx.protocol.plain import expect, pack, unpack
 from phalanx.types import Send, Update
 
 BLOB_MIN_BYTES: Final = 2048
@@ -113,7 +114,7 @@ class Packer:
 
 
 class BlobCache:
-    """Blobs by digest, the least recently used dropped first.
+    """Blobs by digest, the least recently used dropped first. Safe to use from several threads.
 
     Args:
         max_bytes: what the cache may hold; a larger blob is not kept.
@@ -123,23 +124,26 @@ class BlobCache:
         self._max_bytes = max_bytes
         self._held = 0
         self._blobs: OrderedDict[str, bytes] = OrderedDict()
+        self._lock = threading.Lock()
 
     def get(self, digest: str) -> bytes | None:
         """The blob, if it is held."""
-        found = self._blobs.get(digest)
-        if found is not None:
-            self._blobs.move_to_end(digest)
-        return found
+        with self._lock:
+            found = self._blobs.get(digest)
+            if found is not None:
+                self._blobs.move_to_end(digest)
+            return found
 
     def put(self, digest: str, data: bytes) -> None:
         """Hold a blob."""
-        if digest in self._blobs or len(data) > self._max_bytes:
-            return
-        self._blobs[digest] = data
-        self._held += len(data)
-        while self._held > self._max_bytes:
-            _, dropped = self._blobs.popitem(last=False)
-            self._held -= len(dropped)
+        with self._lock:
+            if digest in self._blobs or len(data) > self._max_bytes:
+                return
+            self._blobs[digest] = data
+            self._held += len(data)
+            while self._held > self._max_bytes:
+                _, dropped = self._blobs.popitem(last=False)
+                self._held -= len(dropped)
 
 
 FetchBlobs = Callable[[Sequence[str]], Mapping[str, bytes]]
@@ -177,4 +181,8 @@ def packets_of(data: bytes) -> list[tuple[str, Ref]]:
     Raises:
         CorruptDataError: the bytes are not such a list.
     """
-    return unpack(data, "a topic of packets", lambda record: [(node, ref) for node, ref in record])
+    return unpack(data, "a topic of packets", lambda record: [_packet(*expect(list, item)) for item in record])
+
+
+def _packet(node: object, ref: object) -> tuple[str, Ref]:
+    return expect(str, node), expect_ref(ref)

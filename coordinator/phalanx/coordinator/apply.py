@@ -9,8 +9,8 @@ write that cannot be taken raises and leaves the state as it was.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 from phalanx.checkpoint.base import Version
@@ -39,9 +39,11 @@ class _Step:
     """The changes of one superstep, before they are taken over."""
 
     state: GraphState
-    changed: dict[str, Channel]
-    updated: set[str]
-    bumped: set[str]
+    changed: dict[str, Channel] = field(default_factory=dict[str, Channel])
+    updated: set[str] = field(default_factory=set[str])
+    bumped: set[str] = field(default_factory=set[str])
+    kept: set[str] = field(default_factory=set[str])
+    finished: set[str] = field(default_factory=set[str])
 
     def writable(self, name: str) -> Channel:
         """The channel's copy in this step."""
@@ -56,6 +58,25 @@ class _Step:
             self.bumped.add(name)
             if self.changed[name].is_available():
                 self.updated.add(name)
+
+    # A channel that an empty update or ``finish`` leaves as it is need not be told again until it has changed.
+
+    def expire(self, written: Container[str]) -> None:
+        """Tell the channels that silence may change and that were not written."""
+        for name in sorted(name for name in self.state.expiring if name not in written):
+            changed = self.writable(name).update(())
+            self.note(name, changed)
+            if not changed:
+                self.kept.add(name)
+
+    def finish(self) -> None:
+        """Tell the channels that ``finish`` may change."""
+        may_finish = self.state.unfinished.union(name for name in self.bumped if self.changed[name].finishes)
+        for name in sorted(may_finish):
+            changed = self.writable(name).finish()
+            self.note(name, changed)
+            if not changed:
+                self.finished.add(name)
 
 
 def apply_writes(
@@ -75,7 +96,7 @@ def apply_writes(
     """
     ordered = sorted(tasks, key=lambda task: path_order(task.path))
     triggered = any(task.triggers for task in ordered)
-    step = _Step(state, {}, set(), set())
+    step = _Step(state)
 
     for name in sorted({trigger for task in ordered for trigger in task.triggers if trigger in state.channels}):
         step.note(name, step.writable(name).consume())
@@ -83,11 +104,9 @@ def apply_writes(
     for name, values in written.items():
         step.note(name, step.writable(name).update(values))
     if triggered:
-        for name in sorted(state.expiring.difference(written)):
-            step.note(name, step.writable(name).update(()))
+        step.expire(written)
         if not any(name in blueprint.trigger_to_nodes for name in step.updated):
-            for name in blueprint.finishing:
-                step.note(name, step.writable(name).finish())
+            step.finish()
 
     _take_over(step, ordered, next_version)
     return frozenset(step.bumped)
@@ -119,18 +138,20 @@ def _check_packet(blueprint: Blueprint, task: TaskWrites, packet: object) -> Non
 
 def _take_over(step: _Step, ordered: Sequence[TaskWrites], next_version: NextVersion) -> None:
     state = step.state
+    version = next_version(state.newest) if step.bumped else None  # first of all, since it may raise
     seen: dict[str, dict[str, Version]] = {}
     for task in ordered:
-        if task.triggers:
-            known = seen.get(task.name) or state.seen.get(task.name, {})
-            seen[task.name] = known | {
-                trigger: state.versions[trigger] for trigger in task.triggers if trigger in state.versions
-            }
+        known = seen.get(task.name) or state.seen.get(task.name, {})
+        seen[task.name] = known | {
+            trigger: state.versions[trigger] for trigger in task.triggers if trigger in state.versions
+        }
     state.seen.update(seen)
-    if step.bumped:
-        version = state.newest = next_version(state.newest)
+    state.expiring -= step.kept
+    state.unfinished -= step.finished
+    if version is not None:
+        state.newest = version
         for name in step.bumped:
             state.versions[name] = version
             state.channels[name] = step.changed[name]
-        state.note_expiring(step.bumped)
+        state.note_changed(step.bumped)
     state.updated = frozenset(step.updated)

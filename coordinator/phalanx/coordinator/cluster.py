@@ -9,7 +9,7 @@ from typing import Final, Protocol, Self
 from phalanx.checkpoint.base import BaseCheckpointSaver
 from phalanx.checkpoint.configs import CheckpointAddress
 from phalanx.checkpoint.redis import RedisSaver
-from phalanx.checkpoint.redis.client import check_reachable, connect
+from phalanx.checkpoint.redis.client import check_reachable, connect, without_password
 from phalanx.checkpoint.redis.thread_store import ThreadStore
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.broker import Broker
@@ -34,8 +34,8 @@ BROKER_URL_VARIABLE: Final = "PHALANX_BROKER_URL"
 class Announcer(Protocol):
     """How the workers of a cluster that we own learn of a graph."""
 
-    def announce(self, graph: CompiledGraph) -> None:
-        """Make ``graph`` known under its name.
+    def announce(self, graph: CompiledGraph, target: str | None = None) -> None:
+        """Make ``graph`` known under its name; it is looked for unless its ``target`` is given.
 
         Raises:
             GraphNotNamedError: workers could not find it.
@@ -77,12 +77,13 @@ class Cluster:
         self._announcer: Announcer | None = None
         self._fingerprints: dict[int, tuple[Blueprint, str]] = {}
         client = connect(url)
-        check_reachable(client, url)
+        check_reachable(url)
         if broker_url and broker_url.startswith(("redis://", "rediss://")):
-            check_reachable(connect(broker_url), broker_url, "broker")
+            check_reachable(broker_url, "broker")
         self.saver = RedisSaver(client, prefix=prefix)
         self._keys = ClusterKeys(prefix)
-        self._connections = Connections(client, Broker(self.broker_url), Roster(client, self._keys), self.saver.serde)
+        broker, roster = Broker(self.broker_url), Roster(client, self._keys)
+        self._connections = Connections(without_password(url), client, broker, roster, self.saver.serde)
 
     @classmethod
     def from_env(cls) -> Self:
@@ -97,10 +98,14 @@ class Cluster:
         return cls(url, broker_url=os.environ.get(BROKER_URL_VARIABLE))
 
     @classmethod
-    def local(cls, workers: int = 2) -> Self:
+    def local(cls, workers: int = 2, *, stderr: int | None = None) -> Self:
         """A cluster on this machine: an embedded Valkey and ``workers`` worker processes, gone when this process is.
 
         Graphs need a name and must be a module's variable, so that the workers can import them; scripts work too.
+
+        Args:
+            workers: how many worker processes.
+            stderr: the file descriptor that gets what the processes and their nodes print; standard error if left out.
 
         Raises:
             ValueError: ``workers`` is less than 1.
@@ -108,7 +113,7 @@ class Cluster:
         """
         from phalanx.coordinator.local import LocalProcesses
 
-        processes = LocalProcesses.start_with_workers(workers)
+        processes = LocalProcesses.start_with_workers(workers, stderr=stderr)
         try:
             cluster = cls(processes.url, broker_url=processes.broker_url)
         except BaseException:
@@ -134,8 +139,6 @@ class Cluster:
             self._announcer = None
 
     def __repr__(self) -> str:
-        from phalanx.checkpoint.redis.client import without_password
-
         return f"<Cluster {without_password(self.url)} queue={self.queue!r}>"
 
     # --- graphs -------------------------------------------------------------------------------------------------------
@@ -162,6 +165,16 @@ class Cluster:
             )
         if self._announcer is not None:
             self._announcer.announce(graph)
+
+    def announce_target(self, graph: CompiledGraph, target: str) -> None:
+        """Tell the workers of a local cluster where they find a graph; others are told when they are started.
+
+        Args:
+            graph: the graph.
+            target: ``pkg.module:attr`` or ``path/file.py:attr``.
+        """
+        if self._announcer is not None and graph.name:
+            self._announcer.announce(graph, target)
 
     def workers(self) -> Sequence[WorkerInfo]:
         """The live worker processes."""

@@ -19,6 +19,7 @@ from queue import SimpleQueue
 from typing import Final, cast
 
 from redis import Redis
+from redis.exceptions import RedisError
 
 from phalanx.checkpoint.packing import Packed
 from phalanx.checkpoint.redis.client import BLOCK_S
@@ -46,7 +47,7 @@ from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import open_run
 from phalanx.coordinator.roster import Roster, Workers
 from phalanx.coordinator.run import Run, RunSettings
-from phalanx.errors import NodeLostError, UnserializableError
+from phalanx.errors import ClusterUnreachableError, NodeLostError, UnserializableError
 from phalanx.protocol.batch import Batch, BatchTask
 from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.types import Send, Update
@@ -66,8 +67,13 @@ logger = logging.getLogger("phalanx.coordinator")
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """What the runs of one cluster share. Safe to use from several threads."""
+    """What the runs of one cluster share. Safe to use from several threads.
 
+    Attributes:
+        url: the state server, for messages.
+    """
+
+    url: str
     client: Redis
     broker: Broker
     roster: Roster
@@ -120,6 +126,7 @@ class ClusterLoop:
     _lease: Lease = field(init=False)
     _handout: HandOut = field(init=False)
     _config_bytes: bytes = b""
+    _failure: BaseException | None = None
     _renewed_at: float = 0.0
     _looked_at: float = 0.0
     _waiting_since: float | None = None
@@ -136,8 +143,16 @@ class ClusterLoop:
             Exception: what ended the run.
         """
         self._config_bytes = self._pack_config()
-        self._handout = HandOut(frozenset(self.blueprint.async_nodes))
-        self._lease = self.keeping.store.acquire(self.address.run_id)
+        self._handout = HandOut(frozenset(self.blueprint.async_nodes), limit=self.config.get("max_concurrency"))
+        try:
+            self._lease = self.keeping.store.acquire(self.address.run_id)
+            yield from self._with_lease(given)
+        except RedisError as error:
+            if error is self._failure:  # a node's own trouble with a Redis of its own
+                raise
+            raise ClusterUnreachableError("state server", self.connections.url, str(error)) from error
+
+    def _with_lease(self, given: object) -> Iterator[Emit]:
         self._renewed_at = time.monotonic()
         try:
             self.run, _ = open_run(self.blueprint, self.settings, self.keeping.load(self._lease))
@@ -150,8 +165,15 @@ class ClusterLoop:
                     return
                 orders = self.run.close_step(stamp(self.run))
         finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Give the thread back. If the server is gone, the lease runs out by itself, and what went wrong matters."""
+        try:
             self.keeping.end(self._lease)
             self.connections.client.unlink(self.address.inbox)
+        except RedisError as error:
+            logger.warning("run %s could not give its thread back: %s", self.address.run_id, error)
 
     def _pack_config(self) -> bytes:
         travels = {key: value for key, value in self.config.items() if key != "callbacks"}
@@ -171,6 +193,7 @@ class ClusterLoop:
             recorded = self.blueprint.nodes[order.task.name].runs_user_code
             self.keeping.save_writes(order, recorded=recorded)
         elif isinstance(order, Fail):
+            self._failure = order.error
             raise order.error
         elif isinstance(order, Dispatch):
             yield from self._execute(order)
@@ -198,26 +221,34 @@ class ClusterLoop:
                 self._renewed_at = now
             if now - self._looked_at >= LOOK_EVERY_S:
                 self._looked_at = now
+                self._watch_workers()
                 yield from self._look_after_flights(now)
 
     def _send(self) -> None:
         """Hand out what the window has room for."""
         if not self._handout.waiting:
             return
-        workers = self.connections.roster.serving(self.address.queue)
-        if workers.ids != self._workers.ids:
-            self._workers = workers
-            self.observer.workers_changed(self.address.queue, workers.slots, workers.hosts)
+        workers = self._watch_workers()
         if not workers.slots:
-            self._say_waiting()
             return
-        self._waiting_since = None
         batches = [self._batch(handed) for handed in self._handout.next_batches(workers.slots, time.monotonic())]
         blobs = self.keeping.refs.packer.take_blobs()
         if blobs:
             self.keeping.store.store_blobs(blobs)
         for batch in batches:
             self.connections.broker.send(batch, self.address.queue)
+
+    def _watch_workers(self) -> Workers:
+        """See who is alive, and say so when that changed or when nobody is."""
+        workers = self.connections.roster.serving(self.address.queue)
+        if workers.ids != self._workers.ids:
+            self._workers = workers
+            self.observer.workers_changed(self.address.queue, workers.slots, workers.hosts)
+        if workers.slots:
+            self._waiting_since = None
+        else:
+            self._say_waiting()
+        return workers
 
     def _batch(self, handed: HandedOut) -> Batch:
         refs = self.keeping.refs

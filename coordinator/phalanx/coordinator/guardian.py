@@ -9,13 +9,14 @@ This file is run as a script and imports nothing but the standard library.
 
 import ctypes
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from types import FrameType
 
-_GRACE_S = 5.0
+_GRACE_S = 2.0
 _PR_SET_PDEATHSIG = 1
 
 
@@ -42,7 +43,9 @@ def _stop(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _start(command: list[str]) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=_end_with_parent())
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=_end_with_parent(), process_group=0
+    )
 
 
 def _end_with_parent() -> Callable[[], None] | None:
@@ -58,13 +61,13 @@ def _end_with_parent() -> Callable[[], None] | None:
 
 
 def end(children: "list[subprocess.Popen[bytes]]") -> None:
-    """End workers before the server they talk to: ask first, and insist after a while."""
+    """End workers before the server they talk to: ask first, and insist after a while, with their children too."""
     for child in reversed(children):
         child.terminate()
         try:
             child.wait(timeout=_GRACE_S)
         except subprocess.TimeoutExpired:
-            child.kill()
+            os.killpg(child.pid, signal.SIGKILL)  # it leads a group of its own
             child.wait()
 
 

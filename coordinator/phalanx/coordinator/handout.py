@@ -10,12 +10,14 @@ one. Towards the end batches shrink, so that all slots end together.
 
 Tasks of coroutine nodes spend their time waiting, and one slot runs a whole batch of them side by side; their batches
 are large whatever their pace.
+
+A task that lost its worker process travels alone: should it be what kills them, it takes no other task down with it.
 """
 
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 from typing import Final
 
 from phalanx.coordinator.plan import Task
@@ -51,10 +53,12 @@ class HandOut:
 
     Attributes:
         async_nodes: the nodes that only run on an event loop.
+        limit: the most tasks that may be handed out at once; none unless given.
         pace: seconds a task of a node takes, a moving average; it outlives the superstep.
     """
 
     async_nodes: frozenset[str]
+    limit: int | None = None
     pace: dict[str, float] = field(default_factory=dict[str, float])
     waiting: deque[tuple[Task, int, tuple[str, ...]]] = field(
         default_factory=lambda: deque[tuple[Task, int, tuple[str, ...]]]()
@@ -70,35 +74,51 @@ class HandOut:
     def next_batches(self, slots: int, now: float) -> list[HandedOut]:
         """The batches to send now, given how many slots are alive."""
         batches: list[HandedOut] = []
-        while self.waiting and len(self._open) < slots * BATCHES_PER_SLOT:
+        while self.waiting and len(self._open) < slots * BATCHES_PER_SLOT and self._room():
             batches.append(self._next_batch(slots, now))
         return batches
 
     def _next_batch(self, slots: int, now: float) -> HandedOut:
         self._batches += 1
-        size = self._size(self.waiting[0][0].name, slots)
+        most, spent_s = min(self._most(slots), self._room()), 0.0
+        on_loop = self.waiting[0][0].name in self.async_nodes
         tasks: list[tuple[Task, int]] = []
-        while self.waiting and len(tasks) < size:
-            task, attempt, lost_on = self.waiting.popleft()
+        while self.waiting and len(tasks) < most:
+            task, attempt, lost_on = self.waiting[0]
+            spent_s += self._cost_s(task.name, attempt)
+            if tasks and (spent_s > TARGET_BATCH_S or (task.name in self.async_nodes) != on_loop):
+                break
+            self.waiting.popleft()
             self.flights[task.id] = Flight(task, attempt, self._batches, now, lost_on)
             tasks.append((task, attempt))
         self._open[self._batches] = len(tasks)
         return HandedOut(tasks)
 
-    def _size(self, node: str, slots: int) -> int:
-        if node in self.async_nodes:
+    def _room(self) -> int:
+        """How many more tasks may be handed out now."""
+        return len(self.waiting) if self.limit is None else max(0, self.limit - len(self.flights))
+
+    def _most(self, slots: int) -> int:
+        """The most tasks of the next batch, so that there is something for every slot."""
+        if self.waiting[0][0].name in self.async_nodes:
             idle = slots - len(self._open)
             return min(ceil(len(self.waiting) / (idle if idle > 0 else slots)), MAX_ASYNC_BATCH)
-        pace = self.pace.get(node)
-        if pace is None:
-            return 1
-        fair = ceil(len(self.waiting) / (slots * BATCHES_PER_SLOT))
-        return max(1, min(fair, MAX_BATCH, int(TARGET_BATCH_S / max(pace, 1e-6))))
+        return min(ceil(len(self.waiting) / (slots * BATCHES_PER_SLOT)), MAX_BATCH)
+
+    def _cost_s(self, node: str, attempt: int) -> float:
+        """How much of a batch's time a task takes; what must travel alone takes more than there is."""
+        if attempt > 1:
+            return inf
+        return 0.0 if node in self.async_nodes else self.pace.get(node, inf)
 
     def ended(self, task_id: str, seconds: float) -> None:
-        """A task has its outcome; its node took ``seconds``."""
+        """A task has its outcome; its node took ``seconds``.
+
+        The outcome may be from an attempt that was taken for lost; then the task is not handed out again.
+        """
         flight = self.flights.pop(task_id, None)
         if flight is None:
+            self.give_up(task_id)
             return
         self._close(flight)
         name = flight.task.name
@@ -120,8 +140,9 @@ class HandOut:
         self.waiting.appendleft((flight.task, flight.attempt, flight.lost_on))
 
     def give_up(self, task_id: str) -> None:
-        """A task that was about to be handed out again is not."""
-        self.waiting = deque(item for item in self.waiting if item[0].id != task_id)
+        """A task that was about to be handed out is not."""
+        if any(item[0].id == task_id for item in self.waiting):
+            self.waiting = deque(item for item in self.waiting if item[0].id != task_id)
 
     def older_than(self, age_s: float, now: float) -> list[Flight]:
         """The tasks that were handed out at least ``age_s`` ago."""
@@ -134,12 +155,14 @@ class HandOut:
         self._open.clear()
 
     def check_invariants(self) -> None:
-        """Every open batch counts the tasks in flight that belong to it; no task is both waiting and in flight."""
+        """Every open batch counts its tasks in flight; no task waits twice, or waits while it is in flight."""
         counted: dict[int, int] = {}
         for flight in self.flights.values():
             counted[flight.batch] = counted.get(flight.batch, 0) + 1
         assert counted == self._open, f"open batches {self._open}, tasks in flight {counted}"
-        both = {item[0].id for item in self.waiting} & self.flights.keys()
+        waiting = {item[0].id for item in self.waiting}
+        assert len(waiting) == len(self.waiting), f"waiting twice: {[item[0].id for item in self.waiting]}"
+        both = waiting & self.flights.keys()
         assert not both, f"waiting and in flight at once: {both}"
 
     def _close(self, flight: Flight) -> None:

@@ -1,13 +1,11 @@
-"""The two inline drivers: the calling thread with a team of threads, and the caller's event loop.
+"""Driving a run in this process: what both inline drivers share, and the one for threads.
 
-They differ only in how they call a task and a saver; every decision is the run's.
+The other one, for an event loop, is in :mod:`phalanx.coordinator.on_loop`. They differ only in how they call a task
+and a saver; every decision is the run's.
 """
 
-import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from collections.abc import Coroutine, Generator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
@@ -33,11 +31,10 @@ from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import Recorder, open_run
 from phalanx.coordinator.run import Run, RunSettings
 from phalanx.coordinator.threads import ThreadTeam
-from phalanx.errors import NodeCancelledError
 from phalanx.types import Update
 from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.functions import AsyncOnlyError
-from phalanx.worker.run_task import Caller, StateView, call_here, call_on_loop, run_task, run_to_end
+from phalanx.worker.run_task import Caller, StateView, call_here, run_task, run_to_end
 from phalanx.worker.task_context import note_task, task_config
 
 
@@ -47,8 +44,8 @@ def stamp(run: Run) -> Stamp:
 
 
 @dataclass(slots=True)
-class InlineDriver:
-    """Drives one run in this process, in one of two colours; every decision is the run's.
+class InlineRun:
+    """One run in this process, on its way.
 
     Attributes:
         saver: keeps the thread's state; without one the run stands alone.
@@ -67,8 +64,49 @@ class InlineDriver:
         """What the run returned."""
         return self.run.output()
 
+    def _open(self, found: CheckpointTuple | None) -> Run:
+        self.run, values = open_run(self.blueprint, self.settings, found)
+        if self.saver is not None:
+            self.recorder = Recorder(CheckpointAddress.of(self.config), self.config, values)
+        return self.run
+
+    def _coroutine(self, task: Task, view: StateView, call: Caller) -> Coroutine[object, None, list[Update]]:
+        """The task's procedure, to be driven with ``call``."""
+        node = self.run.blueprint.nodes[task.name]
+        step = self.run.position.step
+        value = task.arg if task.is_push else view.read(node.reader)
+
+        def config() -> RunnableConfig:
+            return task_config(self.config, task.name, task.id, task.path, task.triggers, step)
+
+        return run_task(node, value, view, call, config)
+
+    def _execute(self, task: Task, view: StateView) -> Event:
+        """Execute a task in this thread, to its end."""
+        try:
+            return TaskFinished(task.id, run_to_end(self._coroutine(task, view, call_here)))
+        except Exception as error:
+            return TaskFailed(task.id, note_task(error, task.name, task.id))
+
+    def _begin(self, order: Dispatch) -> StateView:
+        """A superstep begins: tell the observer, and freeze what its tasks see."""
+        self.observer.step_started(order.step, len(order.tasks), sorted({task.name for task in order.tasks}))
+        return StateView(self.run.state.channels)
+
+    def _ended(self, event: Event) -> list[Order]:
+        """Take a task's outcome to the run."""
+        task = self.run.tasks[event.task_id]
+        failed = isinstance(event, TaskFailed)
+        self.observer.task_ended(self.run.position.step, task.name, task.id, worker=None, failed=failed)
+        return self.run.handle(event)
+
+
+@dataclass(slots=True)
+class InlineDriver(InlineRun):
+    """Drives a run in the calling thread, with more threads for tasks that can run side by side."""
+
     def drive(self, given: object) -> Generator[Emit, None, None]:
-        """Drive the run to its end in the calling thread, with more threads for tasks that can run side by side.
+        """Drive the run to its end.
 
         Raises:
             Exception: what ended the run: a node's error, or one of ours.
@@ -100,88 +138,6 @@ class InlineDriver:
         finally:
             team.close()
 
-    async def adrive(self, given: object) -> AsyncGenerator[Emit, None]:
-        """Drive the run to its end on the running event loop; nodes without coroutines run in threads.
-
-        The first failure of a superstep cancels the tasks beside it.
-
-        Raises:
-            Exception: what ended the run: a node's error, or one of ours.
-        """
-        self.settings = replace(self.settings, eager_failure=True)
-        run = self._open(await self.saver.aget_tuple(self.config) if self.saver else None)
-        orders = run.start(given, stamp(run))
-        limit = self.config.get("max_concurrency")
-        while True:
-            for order in orders:
-                if isinstance(order, Emit):
-                    yield order
-                elif isinstance(order, Fail):
-                    raise order.error
-                elif isinstance(order, Dispatch):
-                    view = self._begin(order)
-                    async with aclosing(_execute_all(order.tasks, partial(self._aexecute, view=view), limit)) as events:
-                        async for event in events:
-                            for result in self._ended(event):
-                                await self._asave(result)
-                                if isinstance(result, Emit):
-                                    yield result
-                            if run.barrier_full:
-                                break
-                else:
-                    await self._asave(order)
-            if isinstance(orders[-1], Finish):
-                return
-            orders = run.close_step(stamp(run))
-
-    def _open(self, found: CheckpointTuple | None) -> Run:
-        self.run, values = open_run(self.blueprint, self.settings, found)
-        if self.saver is not None:
-            self.recorder = Recorder(CheckpointAddress.of(self.config), self.config, values)
-        return self.run
-
-    def _coroutine(self, task: Task, view: StateView, call: Caller) -> Coroutine[object, None, list[Update]]:
-        """The task's procedure, to be driven with ``call``."""
-        node = self.run.blueprint.nodes[task.name]
-        step = self.run.position.step
-        value = task.arg if task.is_push else view.read(node.reader)
-
-        def config() -> RunnableConfig:
-            return task_config(self.config, task.name, task.id, task.path, task.triggers, step)
-
-        return run_task(node, value, view, call, config)
-
-    def _execute(self, task: Task, view: StateView) -> Event:
-        """Execute a task in this thread, to its end."""
-        try:
-            return TaskFinished(task.id, run_to_end(self._coroutine(task, view, call_here)))
-        except Exception as error:
-            return TaskFailed(task.id, note_task(error, task.name, task.id))
-
-    async def _aexecute(self, task: Task, view: StateView) -> Event:
-        """Execute a task on the running event loop; a node without coroutines goes to a thread as a whole."""
-        try:
-            return TaskFinished(task.id, await self._coroutine(task, view, call_on_loop))
-        except asyncio.CancelledError as error:
-            current = asyncio.current_task()
-            if current is None or current.cancelling():
-                raise
-            return TaskFailed(task.id, note_task(NodeCancelledError(task.name, str(error) or None), task.name, task.id))
-        except Exception as error:
-            return TaskFailed(task.id, note_task(error, task.name, task.id))
-
-    def _begin(self, order: Dispatch) -> StateView:
-        """A superstep begins: tell the observer, and freeze what its tasks see."""
-        self.observer.step_started(order.step, len(order.tasks), sorted({task.name for task in order.tasks}))
-        return StateView(self.run.state.channels)
-
-    def _ended(self, event: Event) -> list[Order]:
-        """Take a task's outcome to the run."""
-        task = self.run.tasks[event.task_id]
-        failed = isinstance(event, TaskFailed)
-        self.observer.task_ended(self.run.position.step, task.name, task.id, worker=None, failed=failed)
-        return self.run.handle(event)
-
     def _save(self, order: Order) -> None:
         """Make a commit or a task's writes durable."""
         if self.saver is None or self.recorder is None:
@@ -190,40 +146,3 @@ class InlineDriver:
             self.saver.put(*self.recorder.put_arguments(order, self.run.state))
         elif isinstance(order, SaveWrites):
             self.saver.put_writes(*self.recorder.put_writes_arguments(order))
-
-    async def _asave(self, order: Order) -> None:
-        """The same through the saver's asynchronous methods."""
-        if self.saver is None or self.recorder is None:
-            return
-        if isinstance(order, Commit):
-            await self.saver.aput(*self.recorder.put_arguments(order, self.run.state))
-        elif isinstance(order, SaveWrites):
-            await self.saver.aput_writes(*self.recorder.put_writes_arguments(order))
-
-
-async def _execute_all(
-    tasks: Sequence[Task], execute: Callable[[Task], Awaitable[Event]], limit: int | None
-) -> AsyncGenerator[Event, None]:
-    """Execute tasks side by side, at most ``limit`` at once, and yield their events as they come.
-
-    When it is closed early, what still runs is cancelled and awaited, so that no node outlives its superstep.
-    """
-    if len(tasks) == 1:
-        yield await execute(tasks[0])
-        return
-    events: asyncio.Queue[Event] = asyncio.Queue()
-    todo = deque(tasks)
-
-    async def work() -> None:
-        while todo:
-            events.put_nowait(await execute(todo.popleft()))
-
-    workers = [asyncio.ensure_future(work()) for _ in range(min(limit or len(tasks), len(tasks)))]
-    try:
-        for _ in tasks:
-            yield await events.get()
-    finally:
-        todo.clear()
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)

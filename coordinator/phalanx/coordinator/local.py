@@ -54,7 +54,7 @@ class LocalServer:
         return cls.guarded(folder, [])
 
     @classmethod
-    def guarded(cls, folder: Path, others: Sequence[Sequence[str]]) -> Self:
+    def guarded(cls, folder: Path, others: Sequence[Sequence[str]], *, stderr: int | None = None) -> Self:
         """Start a server and other commands under a guardian, and wait until the server answers.
 
         Raises:
@@ -65,16 +65,14 @@ class LocalServer:
             [sys.executable, "-S", str(Path(__file__).with_name("guardian.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
-        assert guardian.stdin is not None
-        assert guardian.stdout is not None
-        guardian.stdin.write(json.dumps(commands) + "\n")
-        guardian.stdin.flush()
-        processes = cls(folder, guardian, [int(guardian.stdout.readline()) for _ in commands])
+        processes = cls(folder, guardian, [])
         try:
+            processes.pids += _started(guardian, commands)
             wait_for_server(processes.url)
         except BaseException:
             processes.close()
@@ -104,7 +102,7 @@ class LocalProcesses(LocalServer):
     _graphs: dict[str, str]
 
     @classmethod
-    def start_with_workers(cls, workers: int) -> "LocalProcesses":
+    def start_with_workers(cls, workers: int, *, stderr: int | None = None) -> "LocalProcesses":
         """Start everything and wait until the server answers; workers join when they are ready.
 
         Raises:
@@ -119,11 +117,11 @@ class LocalProcesses(LocalServer):
             *("--broker-url", f"redis+socket://{folder / _SOCKET}", "--concurrency", str(workers)),
             *("--graphs-file", str(folder / _GRAPHS), "--quiet"),
         ]
-        processes = cls.guarded(folder, [worker])
+        processes = cls.guarded(folder, [worker], stderr=stderr)
         processes._graphs = {}
         return processes
 
-    def announce(self, graph: CompiledGraph) -> None:
+    def announce(self, graph: CompiledGraph, target: str | None = None) -> None:
         """Write where workers find the graph into the file that they ask for graphs they do not know.
 
         Raises:
@@ -131,10 +129,22 @@ class LocalProcesses(LocalServer):
         """
         if graph.name in self._graphs:
             return
-        self._graphs[graph.name] = find_target(graph)
+        self._graphs[graph.name] = target or find_target(graph)
         ready = self.folder / f"{_GRAPHS}.new"
         ready.write_text(json.dumps(self._graphs), encoding="utf-8")
         ready.replace(self.folder / _GRAPHS)
+
+
+def _started(guardian: "subprocess.Popen[str]", commands: Sequence[Sequence[str]]) -> list[int]:
+    """Have the guardian start commands; their process ids."""
+    assert guardian.stdin is not None
+    assert guardian.stdout is not None
+    guardian.stdin.write(json.dumps(commands) + "\n")
+    guardian.stdin.flush()
+    pids = [guardian.stdout.readline() for _ in commands]
+    if not all(pids):
+        raise ClusterError(f"one of these could not be started: {'; '.join(command[0] for command in commands)}")
+    return [int(pid) for pid in pids]
 
 
 def _private_folder() -> Path:

@@ -45,7 +45,7 @@ class Task:
 
 
 def plan(blueprint: Blueprint, state: GraphState, *, checkpoint_id: str, namespace: str, step: int) -> list[Task]:
-    """The tasks of superstep ``step``, in path order.
+    """The tasks of superstep ``step``: packets in the order they were sent, then nodes by name.
 
     Args:
         blueprint: the graph.

@@ -18,7 +18,7 @@ from phalanx.coordinator.messages import Commit, SaveWrites
 from phalanx.coordinator.plan import path_order
 from phalanx.coordinator.run import Position, Run, RunSettings
 from phalanx.coordinator.state import GraphState
-from phalanx.protocol.names import RESERVED_WRITES
+from phalanx.protocol.names import NO_WRITES, RESERVED_WRITES
 from phalanx.types import Update
 from phalanx.worker.blueprint import Blueprint
 
@@ -90,10 +90,7 @@ def open_run(
 def finished_writes(found: CheckpointTuple) -> dict[str, Sequence[Update]]:
     """The writes of tasks that finished on a stored checkpoint, by task id."""
     writes: dict[str, list[Update]] = {}
-    failed: set[str] = set()
     for task_id, channel, value in found.pending_writes or ():
-        if channel in RESERVED_WRITES and channel != "__no_writes__":
-            failed.add(task_id)
-        else:
+        if channel not in RESERVED_WRITES or channel == NO_WRITES:
             writes.setdefault(task_id, []).append((channel, value))
-    return {task_id: made for task_id, made in writes.items() if made}
+    return dict(writes)

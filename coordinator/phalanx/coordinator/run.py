@@ -4,8 +4,7 @@ A run does no I/O, reads no clock and makes no ids. Its life:
 
 1. :meth:`Run.start` applies the input (or picks up where the thread stopped) and orders the first superstep.
 2. :meth:`Run.handle` takes what happened to tasks, in any order; what arrives twice, late or for another superstep
-changes
-   nothing.
+   changes nothing.
 3. When :attr:`Run.barrier_full`, the driver calls :meth:`Run.close_step`, which applies all writes at once, orders the
    commit and then the next superstep, or the end.
 
@@ -89,6 +88,7 @@ class Run:
     writes: dict[str, Sequence[Update]] = field(default_factory=dict[str, Sequence[Update]])
     failures: dict[str, BaseException] = field(default_factory=dict[str, BaseException])
     last_step: int = field(init=False)
+    _showed: bool = False
 
     def __post_init__(self) -> None:
         self.last_step = self.position.step + self.settings.recursion_limit + 1
@@ -104,8 +104,7 @@ class Run:
         if given is None:
             if not self.state.versions:
                 raise EmptyInputError(f"Received no input for {self.blueprint.input_channel}")
-            shown = [Emit("values", read_values(self.state, self.settings.output))] if self._emits("values") else []
-            return [*shown, *self._next_step()]
+            return [*self._values(), *self._next_step()]
         abandoned = [TaskWrites(task.path, task.name, task.triggers, ()) for task in self._plan()]
         first = TaskWrites((), INPUT, (), [(self.blueprint.input_channel, given)])
         changed = apply_writes(self.blueprint, self.state, [*abandoned, first], self.settings.next_version)
@@ -142,20 +141,23 @@ class Run:
         except Exception as error:  # a channel refused, or the user's reducer raised: the step is not applied
             error.add_note(f"While applying the writes of superstep {self.position.step}; the checkpoint is as before")
             return [Fail(error)]
-        orders: list[Order] = []
         updated = self.state.updated or frozenset()
-        if self._emits("values") and not updated.isdisjoint(as_names(self.settings.output)):
-            orders.append(Emit("values", read_values(self.state, self.settings.output)))
-        return [*orders, self._commit("loop", stamp, changed), *self._next_step()]
+        shown = [] if updated.isdisjoint(as_names(self.settings.output)) else self._values()
+        return [*shown, self._commit("loop", stamp, changed), *self._next_step()]
 
     def output(self) -> object:
-        """What the run returns: the output channels as they are now."""
-        return read_values(self.state, self.settings.output)
+        """What the run returns: the output channels as they are now; ``None`` if it wrote to none of them."""
+        return read_values(self.state, self.settings.output) if self._showed else None
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _emits(self, mode: StreamMode) -> bool:
         return mode in self.settings.modes
+
+    def _values(self) -> list[Order]:
+        """Show the state, to whoever wants to see it."""
+        self._showed = True
+        return [Emit("values", read_values(self.state, self.settings.output))] if self._emits("values") else []
 
     def _plan(self) -> list[Task]:
         where = self.position

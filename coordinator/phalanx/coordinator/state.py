@@ -34,7 +34,9 @@ class GraphState:
         seen: by node, the versions of its triggers when it last ran. The inner dicts are never changed, only replaced.
         newest: the highest version so far.
         updated: the channels the last superstep updated; ``None`` when that is unknown, as after a load.
-        expiring: the channels an update without writes would change now.
+        expiring: the channels an update without writes may change: they hold something, and changed since one last had
+            no effect on them.
+        unfinished: the channels that ``finish`` may change: they changed since it last had no effect on them.
     """
 
     channels: dict[str, Channel]
@@ -43,6 +45,7 @@ class GraphState:
     newest: Version | None = None
     updated: frozenset[str] | None = None
     expiring: set[str] = field(default_factory=set[str])
+    unfinished: set[str] = field(default_factory=set[str])
 
     @classmethod
     def fresh(cls, blueprint: Blueprint) -> "GraphState":
@@ -67,14 +70,16 @@ class GraphState:
             {node: dict(known) for node, known in seen.items()},
             max(versions.values(), default=None),  # pyright: ignore[reportArgumentType, reportCallIssue]
         )
-        state.note_expiring(channels)
+        state.note_changed(channels)
         return state
 
-    def note_expiring(self, names: Iterable[str]) -> None:
-        """Remember which of the named channels an empty update would change now."""
+    def note_changed(self, names: Iterable[str]) -> None:
+        """Remember which of the named channels an empty update may change now, and which ``finish`` may change."""
         for name in names:
             channel = self.channels[name]
             if channel.expires and channel.is_available():
                 self.expiring.add(name)
             else:
                 self.expiring.discard(name)
+            if channel.finishes:
+                self.unfinished.add(name)

@@ -21,6 +21,7 @@ from phalanx.worker.blueprint import Blueprint, Channel, Node
 if TYPE_CHECKING:
     from phalanx.coordinator.cluster import Cluster
     from phalanx.coordinator.cluster_driver import ClusterDriver
+    from phalanx.coordinator.on_loop import LoopDriver
 
 Modes = StreamMode | Sequence[StreamMode] | None
 
@@ -131,7 +132,7 @@ class Pregel:
         """:meth:`stream` on the caller's event loop: coroutine nodes run on it, others in threads."""
         modes: Modes = "updates" if stream_mode is None else stream_mode
         call = self._call(config, modes, output_keys if output_keys is not None else self._stream_keys, observer)
-        async with aclosing(self._driver(call).adrive(input)) as emits:
+        async with aclosing(self._adriver(call).adrive(input)) as emits:
             async for emit in emits:
                 yield emit.data if isinstance(modes, str) else (emit.mode, emit.data)
 
@@ -170,7 +171,7 @@ class Pregel:
             chunks = self.astream(input, config, stream_mode=stream_mode, output_keys=output_keys, observer=observer)
             return [chunk async for chunk in chunks]
         call = self._call(config, (), output_keys if output_keys is not None else self._output_keys, observer)
-        driver = self._driver(call)
+        driver = self._adriver(call)
         async for _ in driver.adrive(input):
             pass
         return driver.output()
@@ -260,6 +261,13 @@ class Pregel:
     def _driver(self, call: _Call) -> "InlineDriver | ClusterDriver":
         cluster = self._cluster()
         if cluster is None:
-            saver = self.checkpointer
-            return InlineDriver(self.blueprint, call.settings, call.config, saver, call.observer)
+            return InlineDriver(self.blueprint, call.settings, call.config, self.checkpointer, call.observer)
+        return cluster.driver(self.blueprint, call.settings, call.config, self.checkpointer, call.observer)
+
+    def _adriver(self, call: _Call) -> "LoopDriver | ClusterDriver":
+        cluster = self._cluster()
+        if cluster is None:
+            from phalanx.coordinator.on_loop import LoopDriver  # with it comes asyncio, which not everybody needs
+
+            return LoopDriver(self.blueprint, call.settings, call.config, self.checkpointer, call.observer)
         return cluster.driver(self.blueprint, call.settings, call.config, self.checkpointer, call.observer)

@@ -46,9 +46,9 @@ def snapshot_of(
     done = finished_writes(found)
     errors = {task_id: str(value) for task_id, channel, value in found.pending_writes or () if channel == ERROR}
     shown = tuple(_shown(task, done, errors, blueprint.stream_channels) for task in tasks)
-    left = tasks if chosen else [task for task in tasks if task.id not in done]
-    if not chosen:
-        _overlay(blueprint, state, [task for task in tasks if task.id in done], done)
+    left = tasks
+    if not chosen and _overlay(blueprint, state, [task for task in tasks if task.id in done], done):
+        left = [task for task in tasks if task.id not in done]
     return StateSnapshot(
         values=read_values(state, blueprint.stream_channels),
         next=tuple(task.name for task in left),
@@ -63,12 +63,18 @@ def snapshot_of(
 
 def _overlay(
     blueprint: Blueprint, state: GraphState, finished: Sequence[Task], done: Mapping[str, Sequence[Update]]
-) -> None:
-    """Show what finished tasks of an unfinished step wrote, without taking the step as done."""
-    if finished:
-        unchanged: NextVersion = lambda newest: newest if newest is not None else 0  # noqa: E731
-        writes = [TaskWrites(task.path, task.name, (), done[task.id]) for task in finished]
+) -> bool:
+    """Show what finished tasks of an unfinished step wrote, without taking the step as done.
+
+    Returns whether that was possible: it is not when a step failed because its writes contradict each other.
+    """
+    unchanged: NextVersion = lambda newest: newest if newest is not None else 0  # noqa: E731
+    writes = [TaskWrites(task.path, task.name, (), done[task.id]) for task in finished]
+    try:
         apply_writes(blueprint, state, writes, unchanged)
+    except Exception:  # a channel refuses, or the user's reducer raises; either way the state is as it was
+        return False
+    return True
 
 
 def _shown(task: Task, done: Mapping[str, Sequence[Update]], errors: Mapping[str, str], keys: Keys) -> PregelTask:

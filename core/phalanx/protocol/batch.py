@@ -5,9 +5,10 @@ It holds no class name, no callable and no state larger than a few kilobytes. A 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from phalanx.errors import CorruptDataError
+from phalanx.protocol.plain import expect
 
 Ref: TypeAlias = bytes | str
 """A serialized value: the bytes themselves, or as text the digest of the thread's blob that holds them."""
@@ -17,6 +18,8 @@ RUN_BATCH: Final = "phalanx.run_batch"
 
 DEFAULT_QUEUE: Final = "phalanx"
 FORMAT: Final = 1
+_KINDS: Final[tuple[type[Any], ...]] = (str, str, str, str, str, str, int, int, str, dict, bytes, int)
+"""What the fields of a batch are, in the order they travel; its tasks follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +90,38 @@ class Batch:
             CorruptDataError: it is not a batch of this format.
         """
         try:
-            version, *fields, tasks = cast("list[object]", wire)
+            version, *fields, tasks = _list(wire)
             if version != FORMAT:
                 raise ValueError(f"format {version!r} instead of {FORMAT}")
-            made = [
-                BatchTask(i, n, a, tuple(p), tuple(t), r)
-                for i, n, a, p, t, r in cast(
-                    "list[tuple[str, str, int, list[str | int], list[str], Ref | None]]", tasks
-                )
-            ]
-            return cls(*fields, made)  # type: ignore[arg-type, call-arg]
+            checked = [expect(kind, value) for kind, value in zip(_KINDS, fields, strict=True)]
+            batch = cls(*checked, [_task(*_list(task)) for task in _list(tasks)])
+            for name, ref in batch.state.items():
+                expect(str, name)
+                expect_ref(ref)
+            return batch
         except (TypeError, ValueError) as error:
             raise CorruptDataError(f"a message that is not a batch of tasks: {error}") from error
+
+
+def expect_ref(value: object) -> Ref:
+    """``value``, which must be a reference.
+
+    Raises:
+        TypeError: it is not.
+    """
+    return value if isinstance(value, str) else expect(bytes, value)
+
+
+def _list(value: object) -> list[Any]:
+    return cast("list[Any]", expect(list, value))
+
+
+def _task(task_id: object, node: object, attempt: object, path: object, triggers: object, arg: object) -> BatchTask:
+    return BatchTask(
+        expect(str, task_id),
+        expect(str, node),
+        expect(int, attempt),
+        tuple(part if isinstance(part, int) else expect(str, part) for part in _list(path)),
+        tuple(expect(str, trigger) for trigger in _list(triggers)),
+        None if arg is None else expect_ref(arg),
+    )

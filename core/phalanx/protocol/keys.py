@@ -77,7 +77,13 @@ def _place_key(namespace: str, checkpoint_id: str) -> str:
 
 
 def place(namespace: str, checkpoint_id: str) -> str:
-    """The name of a checkpoint inside its thread; sorts by namespace, then by time."""
+    """The name of a checkpoint inside its thread; sorts by namespace, then by time.
+
+    Raises:
+        ValueError: one of them holds the character that parts them.
+    """
+    if "\x00" in namespace or "\x00" in checkpoint_id:
+        raise ValueError(f"namespace {namespace!r} and checkpoint id {checkpoint_id!r} must not hold a NUL character")
     return f"{namespace}\x00{checkpoint_id}"
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from math import inf
 from typing import Any
 
-from phalanx.protocol.batch import Ref
-from phalanx.protocol.plain import pack, unpack
+from phalanx.protocol.batch import Ref, expect_ref
+from phalanx.protocol.plain import expect, pack, unpack
 
 
 class OutcomeKind(IntEnum):
@@ -57,7 +58,22 @@ class Outcome:
         """
 
         def read(record: Any) -> Outcome:
-            kind, attempt, worker, seconds, writes, error = record
-            return cls(OutcomeKind(kind), attempt, worker, seconds, [PackedWrite(*write) for write in writes], error)
+            kind, attempt, worker, seconds, writes, error = expect(list, record)
+            if not 0 <= seconds < inf:
+                raise ValueError(f"{seconds!r} is no time")
+            return cls(
+                OutcomeKind(kind),
+                expect(int, attempt),
+                expect(str, worker),
+                seconds,
+                [_write(*expect(list, write)) for write in expect(list, writes)],
+                expect(bytes, error),
+            )
 
         return unpack(data, "an outcome", read)
+
+
+def _write(channel: object, value: object, node: object = None) -> PackedWrite:
+    if node is None:
+        return PackedWrite(expect(str, channel), expect(bytes, value))
+    return PackedWrite(expect(str, channel), expect_ref(value), expect(str, node))

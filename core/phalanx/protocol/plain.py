@@ -19,6 +19,17 @@ def pack(record: object) -> bytes:
     return _packb(record)
 
 
+def expect(kind: type[T], value: object) -> T:
+    """``value``, which came from outside and must be a ``kind``.
+
+    Raises:
+        TypeError: it is not.
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"a {type(value).__name__} where a {kind.__name__} belongs")
+    return value
+
+
 def unpack(data: bytes, what: str, read: Callable[[Any], T]) -> T:
     """Bytes as a record.
 

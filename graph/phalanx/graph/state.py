@@ -317,6 +317,7 @@ class StateGraph(Generic[StateT]):
             ),
             branches=self._branches(START, self.state_schema),
             hidden=True,
+            edges=tuple(channel for channel, _ in self._static_writes(START)),
         )
 
     def _node(self, name: str) -> Node:
@@ -329,12 +330,19 @@ class StateGraph(Generic[StateT]):
             spec.function,
             writer_for(name, frozenset(self.channels), self._static_writes(name), what="the return value of node"),
             self._branches(name, spec.input_schema),
+            edges=tuple(channel for channel, _ in self._static_writes(name)),
             metadata=spec.metadata,
         )
 
     def _branches(self, source: str, schema: object) -> tuple[Branch, ...]:
         return tuple(
-            Branch(name, spec.path, self._reader(spec.input_schema or schema), router_for(source, name, spec.ends))
+            Branch(
+                name,
+                spec.path,
+                self._reader(spec.input_schema or schema),
+                router_for(source, name, spec.ends),
+                spec.ends,
+            )
             for name, spec in self.branches.get(source, {}).items()
         )
 

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from celery.exceptions import SecurityWarning
 
-from phalanx.checkpoint.redis.client import check_reachable, connect
+from phalanx.checkpoint.redis.client import check_reachable
 from phalanx.errors import ClusterUnreachableError, PhalanxError
 from phalanx.protocol.batch import DEFAULT_QUEUE
 from phalanx.protocol.keys import DEFAULT_PREFIX
@@ -35,9 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     try:
         registry = _registry(options.graph, settings)
-        client = connect(settings.url)
-        check_reachable(client, settings.url)
-        client.close()
+        check_reachable(settings.url)
     except ClusterUnreachableError as error:
         return _fail(error, UNREACHABLE)
     except (PhalanxError, ValueError) as error:
@@ -48,6 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     # Celery warns a worker that runs as root because of pickle, which this one does not accept.
     warnings.filterwarnings("ignore", category=SecurityWarning)
+    if options.quiet:
+        sys.__stdout__ = open(os.devnull, "w")  # type: ignore[misc]  # noqa: SIM115 - where Celery says good-bye
+    if options.quiet:  # Celery announces its shutdown there, past every logger
+        setattr(sys, "__stdout__", open(os.devnull, "w", encoding="utf-8"))  # noqa: B010, SIM115 - open to the end
     app = create_app(settings, registry)
     app.worker_main(
         [
@@ -62,8 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="phalanx worker", description="Run the tasks of graphs for a cluster.")
-    parser.add_argument("--url", required=True, help="the state server, such as redis://127.0.0.1:6379/0")
-    parser.add_argument("--broker-url", help="the broker, where it is another server")
+    url, broker_url = os.environ.get("PHALANX_URL"), os.environ.get("PHALANX_BROKER_URL")
+    parser.add_argument(
+        "--url", default=url, required=not url, help="the state server, such as redis://127.0.0.1:6379/0 (PHALANX_URL)"
+    )
+    parser.add_argument(
+        "--broker-url", default=broker_url, help="the broker, where it is another server (PHALANX_BROKER_URL)"
+    )
     parser.add_argument(
         "--graph", action="append", default=[], metavar="NAME=TARGET", help="a graph, by name; may be repeated"
     )

@@ -20,9 +20,10 @@ from phalanx.protocol.names import TASKS
 from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.types import Send, Update
 from phalanx.worker.blueprint import Blueprint, Channel
+from phalanx.worker.call_on_loop import call_on_loop
 from phalanx.worker.loop import LoopThread
 from phalanx.worker.registry import GraphRegistry
-from phalanx.worker.run_task import StateView, call_here, call_on_loop, run_task, run_to_end
+from phalanx.worker.run_task import StateView, call_here, run_task, run_to_end
 from phalanx.worker.task_context import note_task, task_config
 from phalanx.worker.task_store import TaskStore
 

@@ -35,12 +35,17 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A conditional edge: a path function, what it reads, and the writes its answer means."""
+    """A conditional edge: a path function, what it reads, and the writes its answer means.
+
+    Attributes:
+        ends: where its answers lead, if they are translated; part of the graph's version.
+    """
 
     name: str
     path: UserFunction
     reader: Reader
     route: Callable[[object], Iterable[Update]]
+    ends: Mapping[object, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,7 @@ class Node:
         writes: the writes that an output means: state, gotos, plain edges.
         branches: its conditional edges, in the order they were added.
         hidden: left out of streams.
+        edges: the channels that its plain edges write; part of the graph's version.
     """
 
     name: str
@@ -63,6 +69,7 @@ class Node:
     writes: Callable[[object], list[Update]]
     branches: tuple[Branch, ...] = ()
     hidden: bool = False
+    edges: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict[str, object])
 
     @property
@@ -117,11 +124,6 @@ class Blueprint:
             for trigger in self.nodes[name].triggers:
                 index.setdefault(trigger, []).append(name)
         return {trigger: tuple(names) for trigger, names in index.items()}
-
-    @cached_property
-    def finishing(self) -> tuple[str, ...]:
-        """The channels that ``finish`` can change."""
-        return tuple(name for name, channel in self.channels.items() if channel.finishes)
 
     @cached_property
     def async_nodes(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """A graph's version, worked out from what it is made of, so that two processes can tell whether they hold the same.
 
-It covers names, triggers, channels and their kinds, and the source text of nodes, paths and reducers. Source text,
+It covers names, edges, channels and their kinds, and the source text of nodes, paths and reducers. Source text,
 not byte code: processes may run different releases of Python. What those functions call in turn is not covered.
 """
 
@@ -8,6 +8,8 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Iterable
+from enum import Enum
+from types import NoneType
 from typing import cast
 
 from phalanx.worker.blueprint import Blueprint, Channel, Node
@@ -32,15 +34,22 @@ def _lines(blueprint: Blueprint) -> Iterable[str]:
 
 def _channel_line(name: str, channel: Channel) -> str:
     reducer = getattr(channel, "operator", None) or getattr(channel, "reducer", None)
-    return f"channel {name} {type(channel).__name__} {_source(reducer) if reducer else ''}"
+    flags = [flag for flag in ("accumulate", "guard") if getattr(channel, flag, False)]
+    return f"channel {name} {type(channel).__name__} {flags} {_source(reducer) if reducer else ''}"
 
 
 def _node_lines(node: Node) -> Iterable[str]:
-    yield f"node {node.name} {node.triggers} {node.reader.keys}"
+    yield f"node {node.name} {node.triggers} {node.reader.keys} {node.edges}"
     if node.action is not None:
         yield _source(node.action.source)
     for branch in node.branches:
-        yield f"branch {branch.name} {branch.reader.keys} {_source(branch.path.source)}"
+        ends = None if branch.ends is None else sorted((_answer(key), end) for key, end in branch.ends.items())
+        yield f"branch {branch.name} {branch.reader.keys} {ends} {_source(branch.path.source)}"
+
+
+def _answer(answer: object) -> str:
+    """A path's answer as text that is the same in every process; other objects show their addresses."""
+    return repr(answer) if isinstance(answer, (str, int, float, bytes, Enum, NoneType)) else type(answer).__qualname__
 
 
 def _source(action: object) -> str:

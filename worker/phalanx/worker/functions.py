@@ -96,11 +96,16 @@ def is_coroutine_function(action: object) -> bool:
         action = cast("functools.partial[object]", action).func
     if inspect.iscoroutinefunction(action):
         return True
-    return not inspect.isroutine(action) and inspect.iscoroutinefunction(getattr(action, "__call__", None))  # noqa: B004
+    if inspect.isroutine(action) or isinstance(action, type):
+        return False
+    return inspect.iscoroutinefunction(getattr(action, "__call__", None))  # noqa: B004
 
 
 def _parameters(action: AnyCallable) -> frozenset[str]:
+    """The names of the parameters that can be given by name."""
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     try:
-        return frozenset(inspect.signature(action).parameters)
+        found = inspect.signature(action).parameters
+        return frozenset(name for name, parameter in found.items() if parameter.kind in by_name)
     except (TypeError, ValueError):  # some builtins have no signature
         return frozenset()

@@ -5,10 +5,8 @@ There is one procedure, written as a coroutine. What differs between threads, an
 the coroutine without an event loop.
 """
 
-import asyncio
-import contextvars
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from phalanx.config import RunnableConfig
@@ -118,7 +116,8 @@ def _config_for(function: UserFunction, config: ConfigSource) -> RunnableConfig:
     return config() if function.wants_config else _NO_CONFIG
 
 
-def _arguments(function: UserFunction, config: RunnableConfig) -> Mapping[str, Any]:
+def arguments_for(function: UserFunction, config: RunnableConfig) -> Mapping[str, Any]:
+    """What is passed to a user's function by name."""
     return {"config": config} if function.wants_config else {}
 
 
@@ -130,24 +129,12 @@ async def call_here(function: UserFunction, value: object, config: RunnableConfi
     """
     if function.sync is None:
         raise AsyncOnlyError(function.name)
-    result = function.sync(value, **_arguments(function, config))
+    result = function.sync(value, **arguments_for(function, config))
     if inspect.isawaitable(result):
         if inspect.iscoroutine(result):
             result.close()
         raise AsyncOnlyError(function.name)
     return result
-
-
-async def call_on_loop(function: UserFunction, value: object, config: RunnableConfig) -> object:
-    """Call a function from an event loop: coroutine functions on it, others in a thread with this task's context."""
-    arguments = _arguments(function, config)
-    if function.coroutine is not None:
-        return await function.coroutine(value, **arguments)
-    assert function.sync is not None
-    context = contextvars.copy_context()
-    bound = function.sync
-    result = await asyncio.get_running_loop().run_in_executor(None, lambda: context.run(bound, value, **arguments))
-    return await cast("Awaitable[object]", result) if inspect.isawaitable(result) else result
 
 
 def run_to_end(coroutine: Coroutine[object, None, T]) -> T:

@@ -24,7 +24,7 @@ def load_target(target: str) -> object:
         TargetError: naming the part that is wrong: form, file, module, or attribute.
     """
     where, separator, attribute = target.rpartition(":")
-    if not separator or not where or not attribute:
+    if not separator or not where or not attribute or (where.startswith(".") and not _is_path(where)):
         raise TargetError(f"{target!r} is not a target; write pkg.module:attribute or path/file.py:attribute")
     module = _load_file(Path(where), target) if _is_path(where) else _load_module(where, target)
     found: object = module
@@ -57,7 +57,10 @@ def _load_file(path: Path, target: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except BaseException:
-        del sys.modules[path.stem]
+        if loaded is None:
+            del sys.modules[path.stem]
+        else:
+            sys.modules[path.stem] = loaded
         raise
     return module
 

@@ -9,7 +9,7 @@ from phalanx.checkpoint.redis.client import pipelined, read_fields
 from phalanx.checkpoint.redis.scripts import Argument, Scripts
 from phalanx.protocol.batch import Batch
 from phalanx.protocol.keys import ThreadKeys
-from phalanx.protocol.plain import pack, unpack
+from phalanx.protocol.plain import expect, pack, unpack
 
 _INBOX_LIFE_S: Final = 60
 
@@ -72,7 +72,7 @@ def read_ring(data: bytes) -> tuple[str, list[str]]:
     """
 
     def read(record: Any) -> tuple[str, list[str]]:
-        checkpoint_id, task_ids = record
-        return checkpoint_id, task_ids
+        checkpoint_id, task_ids = expect(list, record)
+        return expect(str, checkpoint_id), [expect(str, task_id) for task_id in expect(list, task_ids)]
 
     return unpack(data, "a doorbell", read)

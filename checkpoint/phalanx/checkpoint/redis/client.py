@@ -17,23 +17,30 @@ from phalanx.errors import ClusterUnreachableError
 BLOCK_S: Final = 1.0
 """The longest a client waits inside one command."""
 
+_CONNECT_TIMEOUT_S: Final = 4.0
 _SOCKET_TIMEOUT_S: Final = 15.0  # well above BLOCK_S, or a waiting command would look like a dead connection
 
 
-def connect(url: str) -> Redis:
+def connect(url: str, *, retries: int = 5, wait_s: float = _SOCKET_TIMEOUT_S) -> Redis:
     """A client with bounded waits, which retries commands over a broken connection. All our commands bear repeating.
+
+    Args:
+        url: the server.
+        retries: how often a command is tried again.
+        wait_s: how long an answer may take.
 
     Raises:
         ValueError: the URL is not one of a Redis server.
     """
-    tcp_only = {} if url.startswith("unix:") else {"socket_connect_timeout": 5, "socket_keepalive": True}
+    of_tcp = {"socket_connect_timeout": _CONNECT_TIMEOUT_S, "socket_keepalive": True}
+    tcp_only = {} if url.startswith("unix:") else of_tcp
     return Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
         url,
         protocol=2,
-        socket_timeout=_SOCKET_TIMEOUT_S,
+        socket_timeout=wait_s,
         **tcp_only,
         health_check_interval=20,
-        retry=Retry(ExponentialBackoff(cap=1.0, base=0.05), 5),
+        retry=Retry(ExponentialBackoff(cap=1.0, base=0.05), retries),
         retry_on_error=[RedisConnectionError, RedisTimeoutError],
     )
 
@@ -66,14 +73,22 @@ def without_password(url: str) -> str:
     return urlunsplit(parts._replace(netloc=f"{user}:***@{parts.hostname}{port}"))
 
 
-def check_reachable(client: Redis, url: str, role: str = "state server") -> None:
-    """Fail soon, and say what is wrong, when nothing answers at ``url``.
+def check_reachable(url: str, role: str = "state server") -> None:
+    """Fail soon, within ten seconds, and say what is wrong, when no such server answers at ``url``.
 
     Raises:
         ClusterUnreachableError: naming the server's role, the URL and the reason.
+        ValueError: the URL is not one of a Redis server.
     """
-    with wrapped_errors(url, role):
-        ping(client)
+    client = connect(url, retries=1, wait_s=_CONNECT_TIMEOUT_S)
+    try:
+        with wrapped_errors(url, role):
+            ping(client)
+    except RedisError as error:
+        reason = f"what answers is not a Redis server, or refuses us: {error}"
+        raise ClusterUnreachableError(role, without_password(url), reason) from error
+    finally:
+        client.close()
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """What others take for a fan-out of no-ops: LangGraph's `Send`s in one process, and a plain Celery chord.
 
-    python bench/langgraph_sends.py langgraph --n 1000
-    python bench/langgraph_sends.py chord --n 1000 [--url redis://localhost:6379/0]
+    python bench/peers.py langgraph --n 1000
+    python bench/peers.py chord --n 1000 [--url redis://localhost:6379/0]
 
 Each prints one JSON line. Without a URL the chord runs on an embedded server of its own.
 """
@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import json
 import operator
+import statistics
 import subprocess
 import sys
 import time
@@ -49,7 +50,9 @@ def langgraph_noop_sends_seconds(n: int) -> float:
     return seconds
 
 
-def celery_chord_seconds(n: int, url: str, workers: int = 2, timeout_s: float = 120.0) -> float:
+def celery_chord_seconds(
+    n: int, url: str, workers: int = 2, timeout_s: float = 120.0, *, backend: str | None = None
+) -> float:
     """Time a chord of `n` no-op tasks with a sum for its body, as Celery's users run it.
 
     Redis for broker and results, JSON, one prefork worker with `workers` processes, nothing tuned. The worker is up
@@ -58,9 +61,9 @@ def celery_chord_seconds(n: int, url: str, workers: int = 2, timeout_s: float = 
     Raises:
         celery.exceptions.TimeoutError: the chord did not end within `timeout_s`.
     """
-    app = chord_app(url)
+    app = chord_app(url, backend)
     noop, total = app.tasks["bench.noop"], app.tasks["bench.total"]
-    with _worker(app, url, workers):
+    with _worker(app, url, workers, backend=backend):
         chord([noop.s()], total.s()).apply_async().get(timeout=timeout_s)  # connections are open, processes forked
         started = time.perf_counter()
         result = chord((noop.s() for _ in range(n)), total.s()).apply_async().get(timeout=timeout_s)
@@ -70,9 +73,22 @@ def celery_chord_seconds(n: int, url: str, workers: int = 2, timeout_s: float = 
     return seconds
 
 
-def chord_app(url: str) -> Celery:
+def celery_round_trip_seconds(n: int, url: str, *, backend: str | None = None, timeout_s: float = 30.0) -> float:
+    """Time one no-op task and the wait for its result, one after the other: the median of `n`."""
+    app = chord_app(url, backend)
+    noop = app.tasks["bench.noop"]
+    with _worker(app, url, 1, backend=backend):
+        trips: list[float] = []
+        for _ in range(n + 10):
+            started = time.perf_counter()
+            noop.apply_async().get(timeout=timeout_s)
+            trips.append(time.perf_counter() - started)
+    return statistics.median(trips[10:])
+
+
+def chord_app(url: str, backend: str | None = None) -> Celery:
     """Return the app that client and worker share."""
-    app = Celery("chord_bench", broker=url, backend=url, set_as_current=False)
+    app = Celery("chord_bench", broker=url, backend=backend or url, set_as_current=False)
 
     @app.task(name="bench.noop")
     def noop() -> int:
@@ -87,9 +103,12 @@ def chord_app(url: str) -> Celery:
 
 
 @contextlib.contextmanager
-def _worker(app: Celery, url: str, processes: int, timeout_s: float = 30.0) -> Generator[None]:
+def _worker(
+    app: Celery, url: str, processes: int, timeout_s: float = 30.0, *, backend: str | None = None
+) -> Generator[None]:
     """Run this file as a Celery worker until the block ends."""
     command = [sys.executable, "-W", "ignore", __file__, "worker", "--url", url, "--workers", str(processes)]
+    command += ["--backend", backend or url]
     worker = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # a banner; errors go to stderr
     try:
         deadline = time.monotonic() + timeout_s
@@ -124,12 +143,13 @@ def main() -> None:
     parser.add_argument("what", choices=["langgraph", "chord", "worker"])
     parser.add_argument("--n", type=int, default=1000)
     parser.add_argument("--url")
+    parser.add_argument("--backend")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds before a chord is given up")
     options = parser.parse_args()
     if options.what == "worker":
         argv = ["worker", "--pool=prefork", f"--concurrency={options.workers}", "--loglevel=ERROR"]
-        chord_app(options.url).worker_main(argv)
+        chord_app(options.url, options.backend).worker_main(argv)
         return
     if options.what == "langgraph":
         seconds = langgraph_noop_sends_seconds(options.n)
