@@ -49,7 +49,7 @@ test-containers: $(STAMP) $(if $(PHALANX_TEST_PHALANX_IMAGE),,image) ## Run the 
 	PHALANX_TEST_PHALANX_IMAGE=$${PHALANX_TEST_PHALANX_IMAGE:-$(IMAGE)} $(BIN)/pytest tests/containers $(ARGS)
 
 bench: $(STAMP) ## Measure, and write docs/benchmarks.md
-	$(BIN)/python bench/run.py --write docs/benchmarks.md
+	$(BIN)/python -m bench.run --write docs/benchmarks.md
 
 image: ## Build the container image
 	docker build -f deploy/Dockerfile -t $(IMAGE) .

@@ -1,6 +1,6 @@
 """Measure, and write what was measured as `docs/benchmarks.md`.
 
-    python bench/run.py [--write FILE] [--quick]
+    python -m bench.run [--write FILE] [--quick]
 
 Machines differ and are noisy, so what counts is the ratio of two figures of one run. Each figure is the median of a few
 repetitions; both sides of a ratio take turns.
@@ -21,11 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import census_pool
-import graphs
-import peers
+from bench import census_pool, graphs, peers
 
 from phalanx.coordinator import Cluster
 from phalanx.coordinator.local import LocalServer

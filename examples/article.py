@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal, TypedDict
 
-from phalanx.graph import START, StateGraph
+from phalanx.graph import END, START, StateGraph
 from phalanx.types import Command
 
 MAX_ROUNDS = 3
@@ -120,7 +120,7 @@ def review(state: State) -> Command[Literal["revise", "__end__"]]:
     verdict = Review(round=number, words_per_sentence=round(words / len(prose), 1), complaints=complaints)
     return Command(
         update={"reviews": [verdict], "rounds": number},
-        goto="revise" if complaints and number < MAX_ROUNDS else "__end__",
+        goto="revise" if complaints and number < MAX_ROUNDS else END,
     )
 
 

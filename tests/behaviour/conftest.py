@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
+from tests.behaviour.drivers import Drive, Inline, InlineAsync, OnCluster, OnClusterWithSaver, keys_left
 
 from phalanx.testing import in_process_cluster
 from phalanx.testing.in_process import InProcessCluster
-from tests.behaviour.drivers import Drive, Inline, InlineAsync, OnCluster, OnClusterWithSaver, keys_left
 
 CANNOT_HOLD: Final = {
     "inline": {
@@ -25,7 +25,8 @@ CANNOT_HOLD: Final = {
     "cluster": {
         "identity": "values are serialized, so a node gets equal objects, not the same ones",
         "any_object": "a value without a safe encoding cannot travel; the error names node, key and type",
-        "no_traceback": "an exception comes back with its worker's traceback as its cause",
+        "native_errors": "an exception whose class is not made of its arguments, like pydantic's ValidationError, "
+        "comes back as a RemoteNodeError with the same text",
     },
 }
 """What cannot hold on a driver, and why. A test of such a rule asks for the drivers on which it holds with

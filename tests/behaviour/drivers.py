@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final, Protocol, TypeVar
 
 from phalanx.checkpoint.base import BaseCheckpointSaver
@@ -42,6 +42,10 @@ class Drive(Protocol):
         """Run a graph and return all that it streams."""
         ...
 
+    def read(self, graph: Graph, given: object, reader: Callable[[Any], None]) -> None:
+        """Run a graph and give each item of its stream to ``reader`` as it comes."""
+        ...
+
     def get_state(self, graph: Graph, config: RunnableConfig) -> StateSnapshot:
         """The state of a thread."""
         ...
@@ -66,6 +70,10 @@ class Inline:
     def stream(self, graph: Graph, given: object, config: RunnableConfig | None = None, **options: Any) -> list[Any]:
         return [*graph.stream(given, config, **options)]
 
+    def read(self, graph: Graph, given: object, reader: Callable[[Any], None]) -> None:
+        for item in graph.stream(given):
+            reader(item)
+
     def get_state(self, graph: Graph, config: RunnableConfig) -> StateSnapshot:
         return graph.get_state(config)
 
@@ -86,6 +94,13 @@ class InlineAsync(Inline):
 
     def stream(self, graph: Graph, given: object, config: RunnableConfig | None = None, **options: Any) -> list[Any]:
         return asyncio.run(_gathered(graph.astream(given, config, **options)))
+
+    def read(self, graph: Graph, given: object, reader: Callable[[Any], None]) -> None:
+        async def read_all() -> None:
+            async for item in graph.astream(given):
+                reader(item)
+
+        asyncio.run(read_all())
 
     def get_state(self, graph: Graph, config: RunnableConfig) -> StateSnapshot:
         return asyncio.run(graph.aget_state(config))
@@ -109,6 +124,9 @@ class OnCluster(Inline):
     def stream(self, graph: Graph, given: object, config: RunnableConfig | None = None, **options: Any) -> list[Any]:
         return [*graph.with_cluster(self.cluster).stream(given, config, **options)]
 
+    def read(self, graph: Graph, given: object, reader: Callable[[Any], None]) -> None:
+        super().read(graph.with_cluster(self.cluster), given, reader)
+
     def get_state(self, graph: Graph, config: RunnableConfig) -> StateSnapshot:
         return graph.with_cluster(self.cluster).get_state(config)
 
@@ -130,8 +148,8 @@ class OnClusterWithSaver(OnCluster):
 
 def keys_left(cluster: InProcessCluster) -> Iterator[tuple[str, int]]:
     """Every key in the cluster's server but the broker's own, and its seconds to live; -1 is for ever."""
-    client = cluster.saver.client
+    client: Any = cluster.saver.client
     for raw in client.scan_iter(count=1000):
         key = raw.decode(errors="replace")
         if not key.startswith(("_kombu", "unacked", "phalanx:workers", "phalanx:worker:")):
-            yield key, int(client.ttl(raw))  # type: ignore[arg-type]
+            yield key, int(client.ttl(raw))

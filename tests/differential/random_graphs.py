@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 from hypothesis import strategies as st
 from typing_extensions import TypedDict
 
-Library = Literal["langgraph", "phalanx"]
+LibraryName = Literal["langgraph", "phalanx"]
 
 NAMES: Final = ("a", "b", "c", "d", "e")
 RECURSION_LIMIT: Final = 8
@@ -159,7 +159,7 @@ class Built:
         keep: whether it gets a saver.
     """
 
-    def __init__(self, library: Library, plan: GraphPlan, *, keep: bool) -> None:
+    def __init__(self, library: LibraryName, plan: GraphPlan, *, keep: bool) -> None:
         self.plan = plan
         self.graphs: Any = importlib.import_module(f"{library}.graph")
         self.types: Any = importlib.import_module(f"{library}.types")
@@ -184,8 +184,8 @@ class Built:
         for sources, target in plan.joins:
             builder.add_edge([NAMES[source] for source in sources], NAMES[target])
         for place, branch in enumerate(plan.branches):
-            source = self.graphs.START if branch.source < 0 else NAMES[branch.source]
-            builder.add_conditional_edges(source, self._path(place, branch), self._path_map(branch))
+            start = self.graphs.START if branch.source < 0 else NAMES[branch.source]
+            builder.add_conditional_edges(start, self._path(place, branch), self._path_map(branch))
         return builder
 
     def _action(self, number: int, node: NodePlan) -> Callable[..., Any]:
@@ -206,7 +206,7 @@ class Built:
 
     def _returned(self, name: str, node: NodePlan, state: AnyState) -> Any:
         updates = [self._write(kind, name, state) for kind in node.writes]
-        merged = {key: value for key, value in updates}
+        merged = dict(updates)
         command = self.types.Command(update=merged, goto=self._targets(node.gotos, state))
         match node.form:
             case "dict":
@@ -306,15 +306,16 @@ class Built:
         try:
             return _snapshot(self.graph.get_state(self.config))
         except Exception as error:
-            assert type(error).__module__.startswith("langgraph"), error
-            return None
+            if type(error).__module__.startswith("langgraph"):
+                return None
+            raise
 
-    def invoke(self, given: object) -> object:
-        """What one run returns, or its error."""
+    def invoke(self, given: object) -> tuple[object, tuple[str, str] | None]:
+        """What one run returns, and its error."""
         try:
-            return self.graph.invoke(given, self.config)
+            return self.graph.invoke(given, self.config), None
         except Exception as error:
-            return (type(error).__name__, str(error).split("\n")[0])
+            return None, (type(error).__name__, str(error).split("\n")[0])
 
 
 def _snapshot(state: Any) -> dict[str, Any]:

@@ -37,9 +37,13 @@ def graph(
     first = node(START, START, hidden=True)
     everything = (first, *nodes)
     found: dict[str, Channel] = {
-        "value": channel(LastValue(object)),
+        "value": channel(LastValue[object](object)),
         TASKS: channel(Topic(Send)),
-        **{trigger: channel(EphemeralValue(object, guard=False)) for spec in everything for trigger in spec.triggers},
+        **{
+            trigger: channel(EphemeralValue[object](object, guard=False))
+            for spec in everything
+            for trigger in spec.triggers
+        },
         **{name: channel(made) for name, made in (channels or {}).items()},
     }
     for name, made in found.items():
@@ -59,9 +63,7 @@ def given(*writes: Update) -> TaskWrites:
     return TaskWrites((), INPUT, (), writes)
 
 
-def state_after(
-    blueprint: Blueprint, *steps: Sequence[TaskWrites], next_version: NextVersion = count_up
-) -> GraphState:
+def state_after(blueprint: Blueprint, *steps: Sequence[TaskWrites], next_version: NextVersion = count_up) -> GraphState:
     """The state after some supersteps of a fresh thread."""
     state = GraphState.fresh(blueprint)
     for step in steps:

@@ -16,7 +16,7 @@ from phalanx.errors import CorruptDataError, UnserializableError
 from phalanx.protocol.batch import Ref, expect_ref
 from phalanx.protocol.names import TASKS
 from phalanx.protocol.outcome import PackedWrite
-from phalanx.protocol.plain import expect, pack, unpack
+from phalanx.protocol.plain import expect, expect_list, pack, unpack
 from phalanx.types import Send, Update
 
 BLOB_MIN_BYTES: Final = 2048
@@ -181,7 +181,11 @@ def packets_of(data: bytes) -> list[tuple[str, Ref]]:
     Raises:
         CorruptDataError: the bytes are not such a list.
     """
-    return unpack(data, "a topic of packets", lambda record: [_packet(*expect(list, item)) for item in record])
+
+    def read(record: object) -> list[tuple[str, Ref]]:
+        return [_packet(*expect_list(item)) for item in expect_list(record)]
+
+    return unpack(data, "a topic of packets", read)
 
 
 def _packet(node: object, ref: object) -> tuple[str, Ref]:

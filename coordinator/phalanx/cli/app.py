@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from phalanx.cli.exits import EXIT_CODES, CommandError, ExitCode, OutputClosedError
-from phalanx.cli.signals import TerminatedError, stop_on_signals
+from phalanx.cli.signals import exit_on_interrupt
 from phalanx.cli.streams import results_on_stdout, say
 
 if TYPE_CHECKING:
@@ -130,10 +130,11 @@ def run(
 
     Standard output gets the result alone; progress, and what nodes print, go to standard error.
     """
-    from phalanx.cli.run import RunOptions
-    from phalanx.cli.run import run as run_graph
 
     def command() -> None:
+        from phalanx.cli.run import RunOptions
+        from phalanx.cli.run import run as run_graph
+
         run_graph(
             RunOptions(
                 target,
@@ -203,11 +204,12 @@ def worker(
 @app.command(epilog=EXIT_CODES)
 def workers(url: Url = None, prefix: Prefix = None, as_json: AsJson = False) -> None:
     """List the worker processes of a cluster that are alive."""
-    from phalanx.cli.workers import list_workers
-    from phalanx.errors import ClusterUnreachableError
-    from phalanx.protocol.keys import DEFAULT_PREFIX
 
     def command() -> None:
+        from phalanx.cli.workers import list_workers
+        from phalanx.errors import ClusterUnreachableError
+        from phalanx.protocol.keys import DEFAULT_PREFIX
+
         server = url or os.environ.get(URL_VARIABLE)
         if not server:
             raise CommandError(ExitCode.USAGE, f"which server? give --url, or set {URL_VARIABLE}")
@@ -246,17 +248,11 @@ def _where(
 
 def _finish(command: Callable[[], None]) -> None:
     """Carry a command out and end with its exit code, with a readable line where it failed."""
-    stop_on_signals()
     try:
-        command()
+        with exit_on_interrupt():  # here, for typer has an answer of its own
+            command()
     except CommandError as error:
         say(f"phalanx: {error}")
         raise typer.Exit(error.code) from None
-    except TerminatedError:
-        say("phalanx: terminated")
-        raise typer.Exit(ExitCode.TERMINATED) from None
-    except KeyboardInterrupt:
-        say("phalanx: interrupted")
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
     except OutputClosedError:
         raise typer.Exit(ExitCode.OUTPUT_CLOSED) from None

@@ -22,6 +22,7 @@ class Printer:
 
     def __init__(self, results: Results, *, as_json: bool) -> None:
         self._results = results
+        self.on_terminal = results.is_terminal
         self._as_json = as_json
 
     def result(self, value: object) -> None:

@@ -4,12 +4,12 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import ExitStack, aclosing, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast
 
-from phalanx.cli.exits import CommandError, ExitCode, OutputClosedError, wrong_usage
+from phalanx.cli.exits import CommandError, OutputClosedError, wrong_usage
 from phalanx.cli.failures import describe, exit_code
 from phalanx.cli.given import check_keys, read_input
 from phalanx.cli.graphs import input_keys, load_graph
@@ -199,7 +199,7 @@ def _execute(
     """Run to the end; returns the final state unless chunks were written as they came."""
 
     def show(chunk: object) -> None:
-        with view.above():
+        with view.above() if printer.on_terminal else nullcontext():
             printer.chunk(chunk)
 
     if graph.cluster is None and graph.blueprint.async_nodes:
@@ -207,7 +207,8 @@ def _execute(
     if stream is None:
         result: object = graph.invoke(given, config, observer=view)
         return result
-    with closing(graph.stream(given, config, stream_mode=stream, observer=view)) as chunks:  # type: ignore[type-var]
+    streamed = cast("Generator[object]", graph.stream(given, config, stream_mode=stream, observer=view))
+    with closing(streamed) as chunks:
         for chunk in chunks:
             show(chunk)
     return None
@@ -224,9 +225,8 @@ async def _execute_async(
     if stream is None:
         result: object = await graph.ainvoke(given, config, observer=view)
         return result
-    async for chunk in graph.astream(given, config, stream_mode=stream, observer=view):
-        show(cast("object", chunk))
+    streamed = cast("AsyncGenerator[object]", graph.astream(given, config, stream_mode=stream, observer=view))
+    async with aclosing(streamed) as chunks:
+        async for chunk in chunks:
+            show(chunk)
     return None
-
-
-__all__ = ["ExitCode", "Remote", "RunOptions", "Stream", "run"]

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from celery import Celery
 from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from phalanx.checkpoint.redis.client import without_password
 from phalanx.errors import ClusterUnreachableError
@@ -56,7 +57,7 @@ class Broker:
             with self._lock, self._app.connection_for_write() as connection:
                 channel: Any = connection.default_channel
                 return int(channel.queue_declare(queue=queue, durable=True).message_count)
-        except (OperationalError, OSError) as error:
+        except (OperationalError, RedisError, OSError) as error:
             raise ClusterUnreachableError("broker", without_password(self._url), str(error)) from error
 
     def close(self) -> None:

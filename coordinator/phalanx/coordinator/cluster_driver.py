@@ -213,8 +213,7 @@ class ClusterLoop:
             if self.stopping.is_set():
                 raise _StoppedError
             self._send()
-            for task_ids in self._rings():
-                yield from self._collect(task_ids)
+            yield from self._collect(self._rung())
             now = time.monotonic()
             if now - self._renewed_at >= RENEW_EVERY_S:
                 self.keeping.store.renew(self._lease)
@@ -300,17 +299,22 @@ class ClusterLoop:
 
     # --- outcomes -----------------------------------------------------------------------------------------------------
 
-    def _rings(self) -> list[list[str]]:
+    def _rung(self) -> list[str]:
         """Wait for a doorbell, a moment at most, and answer it and all others: the tasks they name."""
         client, inbox = self.connections.client, self.address.inbox
         wait_s = BLOCK_S if self._handout.flights else BLOCK_S / 4
         first = cast("tuple[bytes, bytes] | None", client.blpop([inbox], timeout=wait_s))
         if first is None:
             return []
-        more = cast("list[bytes] | None", client.lpop(inbox, _RINGS_AT_ONCE))
-        rings = [read_ring(data) for data in (first[1], *(more or ()))]
-        here = self.run.position.checkpoint_id
-        return [task_ids for checkpoint_id, task_ids in rings if checkpoint_id == here]
+        rung = self._named(first[1])
+        if len(rung) < len(self._handout.flights):  # else nobody is left who could ring
+            more = cast("list[bytes] | None", client.lpop(inbox, _RINGS_AT_ONCE))
+            rung += [task_id for data in more or () for task_id in self._named(data)]
+        return rung
+
+    def _named(self, ring: bytes) -> list[str]:
+        checkpoint_id, task_ids = read_ring(ring)
+        return task_ids if checkpoint_id == self.run.position.checkpoint_id else []
 
     def _collect(self, task_ids: Sequence[str]) -> Iterator[Emit]:
         """Read the outcomes of tasks in flight, and tell the run."""

@@ -10,19 +10,24 @@ This file is run as a script and imports nothing but the standard library.
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import cast
 
 _GRACE_S = 2.0
 _PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    """Read what to start from the first line of standard input, start it, and wait for the owner to go."""
-    commands: list[list[str]] = json.loads(sys.stdin.readline())
+    """Read a folder and commands from the first line of standard input, start them, and wait for the owner to go.
+
+    The folder is removed at the end: an owner that was killed could not.
+    """
+    folder, commands = cast("tuple[str, list[list[str]]]", json.loads(sys.stdin.readline()))
     children: list[subprocess.Popen[bytes]] = []
     signal.signal(signal.SIGTERM, _stop)
     try:
@@ -35,6 +40,7 @@ def main() -> int:
         pass
     finally:
         end(children)
+        shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 

@@ -145,9 +145,9 @@ class Keeping:
     def end(self, lease: Lease) -> None:
         """The run is over: give the thread back, or remove what was only for this run."""
         if self.kept:
-            self.store.release(lease)
+            self.store.release(lease, "", self._last)
         else:
-            self.store.drop("", [self._last])
+            self.store.drop(lease, "", [self._last])
 
 
 class KeepingElsewhere(Keeping):

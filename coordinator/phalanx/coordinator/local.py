@@ -72,7 +72,7 @@ class LocalServer:
         )
         processes = cls(folder, guardian, [])
         try:
-            processes.pids += _started(guardian, commands)
+            processes.pids += _started(guardian, folder, commands)
             wait_for_server(processes.url)
         except BaseException:
             processes.close()
@@ -135,11 +135,11 @@ class LocalProcesses(LocalServer):
         ready.replace(self.folder / _GRAPHS)
 
 
-def _started(guardian: "subprocess.Popen[str]", commands: Sequence[Sequence[str]]) -> list[int]:
+def _started(guardian: "subprocess.Popen[str]", folder: Path, commands: Sequence[Sequence[str]]) -> list[int]:
     """Have the guardian start commands; their process ids."""
     assert guardian.stdin is not None
     assert guardian.stdout is not None
-    guardian.stdin.write(json.dumps(commands) + "\n")
+    guardian.stdin.write(json.dumps([str(folder), commands]) + "\n")
     guardian.stdin.flush()
     pids = [guardian.stdout.readline() for _ in commands]
     if not all(pids):

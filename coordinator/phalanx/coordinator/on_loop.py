@@ -68,8 +68,8 @@ class LoopDriver(InlineRun):
         """Execute a task. A node without coroutines goes to a thread as a whole, with this task's context."""
         functions = self.blueprint.nodes[task.name].functions
         if functions and all(function.coroutine is None for function in functions):
-            run = contextvars.copy_context().run
-            return await asyncio.get_running_loop().run_in_executor(None, run, self._execute, task, view)
+            context, loop = contextvars.copy_context(), asyncio.get_running_loop()
+            return await loop.run_in_executor(None, lambda: context.run(self._execute, task, view))
         try:
             return TaskFinished(task.id, await self._coroutine(task, view, call_on_loop))
         except asyncio.CancelledError as error:

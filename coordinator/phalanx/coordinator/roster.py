@@ -1,5 +1,6 @@
 """Which worker processes are alive and what they serve, as the coordinator last saw it."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -9,10 +10,13 @@ from typing import Final, cast
 from redis import Redis
 
 from phalanx.checkpoint.redis.client import pipelined
+from phalanx.errors import CorruptDataError
 from phalanx.protocol.keys import ClusterKeys
 from phalanx.worker.heartbeat import WorkerInfo
 
 FRESH_FOR_S: Final = 0.5
+
+logger = logging.getLogger("phalanx.coordinator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ class Roster:
 
     def _read(self) -> Iterable[WorkerInfo]:
         entries = cast("dict[bytes, bytes]", self._client.hgetall(self._keys.workers))
-        listed = [WorkerInfo.unpack(data) for data in entries.values()]
+        listed = [worker for data in entries.values() if (worker := _readable(data)) is not None]
         if not listed:
             return
         pipe = pipelined(self._client)
@@ -85,3 +89,11 @@ class Roster:
         if dead:
             self._client.hdel(self._keys.workers, *dead)
         yield from (worker for worker, beats in zip(listed, beating, strict=True) if beats)
+
+
+def _readable(data: bytes) -> WorkerInfo | None:
+    try:
+        return WorkerInfo.unpack(data)
+    except CorruptDataError as error:  # of another version, say; it must not stop the runs of this one
+        logger.warning("left out of the list of workers: %s", error)
+        return None

@@ -5,10 +5,10 @@ It holds no class name, no callable and no state larger than a few kilobytes. A 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from phalanx.errors import CorruptDataError
-from phalanx.protocol.plain import expect
+from phalanx.protocol.plain import expect, expect_list
 
 Ref: TypeAlias = bytes | str
 """A serialized value: the bytes themselves, or as text the digest of the thread's blob that holds them."""
@@ -18,8 +18,21 @@ RUN_BATCH: Final = "phalanx.run_batch"
 
 DEFAULT_QUEUE: Final = "phalanx"
 FORMAT: Final = 1
-_KINDS: Final[tuple[type[Any], ...]] = (str, str, str, str, str, str, int, int, str, dict, bytes, int)
-"""What the fields of a batch are, in the order they travel; its tasks follow."""
+_FIELDS: Final[Mapping[str, type[Any]]] = {
+    "graph": str,
+    "fingerprint": str,
+    "run_id": str,
+    "thread_id": str,
+    "namespace": str,
+    "checkpoint_id": str,
+    "step": int,
+    "token": int,
+    "inbox": str,
+    "state": dict,
+    "config": bytes,
+    "ttl_s": int,
+}
+"""The fields of a batch in the order they travel, between the format and the tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +103,13 @@ class Batch:
             CorruptDataError: it is not a batch of this format.
         """
         try:
-            version, *fields, tasks = _list(wire)
+            version, *fields, tasks = expect_list(wire)
             if version != FORMAT:
                 raise ValueError(f"format {version!r} instead of {FORMAT}")
-            checked = [expect(kind, value) for kind, value in zip(_KINDS, fields, strict=True)]
-            batch = cls(*checked, [_task(*_list(task)) for task in _list(tasks)])
+            checked: dict[str, Any] = {
+                name: expect(kind, value) for (name, kind), value in zip(_FIELDS.items(), fields, strict=True)
+            }
+            batch = cls(**checked, tasks=[_task(*expect_list(task)) for task in expect_list(tasks)])
             for name, ref in batch.state.items():
                 expect(str, name)
                 expect_ref(ref)
@@ -112,16 +127,12 @@ def expect_ref(value: object) -> Ref:
     return value if isinstance(value, str) else expect(bytes, value)
 
 
-def _list(value: object) -> list[Any]:
-    return cast("list[Any]", expect(list, value))
-
-
 def _task(task_id: object, node: object, attempt: object, path: object, triggers: object, arg: object) -> BatchTask:
     return BatchTask(
         expect(str, task_id),
         expect(str, node),
         expect(int, attempt),
-        tuple(part if isinstance(part, int) else expect(str, part) for part in _list(path)),
-        tuple(expect(str, trigger) for trigger in _list(triggers)),
+        tuple(part if isinstance(part, int) else expect(str, part) for part in expect_list(path)),
+        tuple(expect(str, trigger) for trigger in expect_list(triggers)),
         None if arg is None else expect_ref(arg),
     )

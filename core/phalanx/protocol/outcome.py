@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 from phalanx.protocol.batch import Ref, expect_ref
-from phalanx.protocol.plain import expect, pack, unpack
+from phalanx.protocol.plain import expect, expect_list, pack, unpack
 
 
 class OutcomeKind(IntEnum):
@@ -58,7 +58,7 @@ class Outcome:
         """
 
         def read(record: Any) -> Outcome:
-            kind, attempt, worker, seconds, writes, error = expect(list, record)
+            kind, attempt, worker, seconds, writes, error = expect_list(record)
             if not 0 <= seconds < inf:
                 raise ValueError(f"{seconds!r} is no time")
             return cls(
@@ -66,7 +66,7 @@ class Outcome:
                 expect(int, attempt),
                 expect(str, worker),
                 seconds,
-                [_write(*expect(list, write)) for write in expect(list, writes)],
+                [_write(*expect_list(write)) for write in expect_list(writes)],
                 expect(bytes, error),
             )
 

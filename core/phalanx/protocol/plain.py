@@ -9,6 +9,7 @@ from phalanx.errors import CorruptDataError
 
 T = TypeVar("T")
 _library: Any = msgpack  # it comes without types
+_LIST: type[list[Any]] = list
 _packb: Callable[[object], bytes] = _library.packb
 _unpackb: Callable[..., Any] = _library.unpackb
 _UnpackError: type[Exception] = _library.exceptions.UnpackException
@@ -28,6 +29,15 @@ def expect(kind: type[T], value: object) -> T:
     if not isinstance(value, kind):
         raise TypeError(f"a {type(value).__name__} where a {kind.__name__} belongs")
     return value
+
+
+def expect_list(value: object) -> list[Any]:
+    """``value``, which came from outside and must be a list.
+
+    Raises:
+        TypeError: it is not.
+    """
+    return expect(_LIST, value)
 
 
 def unpack(data: bytes, what: str, read: Callable[[Any], T]) -> T:

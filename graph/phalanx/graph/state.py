@@ -24,11 +24,12 @@ from phalanx.pregel import Pregel
 from phalanx.protocol.names import ROOT, TASKS, branch_channel, join_channel
 from phalanx.types import Send, Update
 from phalanx.worker.blueprint import Blueprint, Branch, Channel, Node, Reader
-from phalanx.worker.functions import UserFunction, name_of
+from phalanx.worker.functions import Invokable, UserFunction, name_of
 
 StateT = TypeVar("StateT", default=dict[str, Any])
-NodeAction: TypeAlias = Callable[..., object]
-"""A node: takes the state (and optionally ``config``), returns an update, a ``Command``, or ``None``; may be async."""
+NodeAction: TypeAlias = Callable[..., object] | Invokable
+"""A node: takes the state (and optionally ``config``), returns an update, a ``Command``, or ``None``; may be async. Or a
+compiled graph."""
 
 PathMap: TypeAlias = Mapping[Hashable, str] | Sequence[str]
 _RESERVED_CHARACTERS = ("|", ":")
@@ -192,7 +193,10 @@ class StateGraph(Generic[StateT]):
         name = function.name
         if name in self.branches[source]:
             raise ValueError(f"Branch with name `{name}` already exists for node `{source}`")
-        self.branches[source][name] = BranchSpec(function, _ends(path, path_map), _first_parameter_schema(path))
+        schema = _first_parameter_schema(path)
+        if schema is not None:
+            self._add_schema(schema)
+        self.branches[source][name] = BranchSpec(function, _ends(path, path_map), schema)
         return self
 
     def set_entry_point(self, key: str) -> Self:

@@ -3,8 +3,10 @@
 import logging
 import operator
 from collections.abc import Sequence
+from typing import ClassVar
 
 import pytest
+from tests.unit.blueprints import content, given, graph, node, planned, state_after, task
 
 from phalanx.channels import (
     AnyValue,
@@ -22,9 +24,8 @@ from phalanx.coordinator.apply import TaskWrites, apply_writes
 from phalanx.coordinator.state import GraphState, count_up
 from phalanx.errors import InvalidUpdateError, UnknownNodeError
 from phalanx.protocol.names import ERROR, INTERRUPT, NO_WRITES, RESUME, TASKS
-from phalanx.types import Send
+from phalanx.types import Send, Update
 from phalanx.worker.blueprint import Blueprint
-from tests.unit.blueprints import content, given, graph, node, planned, state_after, task
 
 
 def log() -> BinaryOperatorAggregate[list[str]]:
@@ -94,7 +95,7 @@ def test_the_next_version_is_asked_for_once_a_superstep_with_the_newest_one() ->
 
 
 def test_a_superstep_that_changes_nothing_takes_no_version() -> None:
-    blueprint = graph(node("a", "kept"), channels={"kept": LastValue(object)})
+    blueprint = graph(node("a", "kept"), channels={"kept": LastValue[object](object)})
     state = state_after(blueprint, [given(("kept", 1))])
 
     assert apply_writes(blueprint, state, [task("a", "kept")], count_up) == frozenset()
@@ -108,7 +109,7 @@ def test_the_names_of_the_changed_channels_are_returned_also_of_those_that_are_n
     changed = apply_writes(blueprint, state, [task("a", writes=[("value", 1)])], count_up)
 
     assert changed == {"to:a", "value"}
-    assert state.updated == {"value"}
+    assert state.updated == frozenset({"value"})
 
 
 def test_versions_of_other_savers_are_followed() -> None:
@@ -130,7 +131,9 @@ def test_counting_up_refuses_a_version_it_cannot_follow() -> None:
 
 
 def test_a_task_s_triggers_are_noted_as_seen_in_the_version_that_triggered_it() -> None:
-    blueprint = graph(node("a", "kept", "other"), channels={"kept": LastValue(object), "other": LastValue(object)})
+    blueprint = graph(
+        node("a", "kept", "other"), channels={"kept": LastValue[object](object), "other": LastValue[object](object)}
+    )
 
     state = state_after(
         blueprint,
@@ -154,7 +157,7 @@ def test_what_other_nodes_have_seen_stays_as_it_is() -> None:
 
 
 def test_a_dict_of_seen_versions_is_replaced_and_never_changed() -> None:
-    blueprint = graph(node("a", "kept"), channels={"kept": LastValue(object)})
+    blueprint = graph(node("a", "kept"), channels={"kept": LastValue[object](object)})
     state = state_after(blueprint, [given(("kept", 1))], [task("a", "kept", writes=[("kept", 2)])])
     before = state.seen["a"]
 
@@ -196,7 +199,10 @@ def test_a_barrier_is_consumed_before_the_writes_of_the_same_step_arrive() -> No
 
 
 def test_a_channel_that_expires_is_emptied_by_a_step_that_does_not_write_it_and_that_counts_as_a_change() -> None:
-    blueprint = graph(node("a"), channels={"hint": EphemeralValue(object), "mail": Topic(str), "any": AnyValue(object)})
+    blueprint = graph(
+        node("a"),
+        channels={"hint": EphemeralValue[object](object), "mail": Topic(str), "any": AnyValue[object](object)},
+    )
     state = state_after(blueprint, [given(("to:a", None), ("hint", 1), ("mail", "x"), ("any", 2))])
 
     changed = apply_writes(blueprint, state, [task("a")], count_up)
@@ -228,7 +234,9 @@ def test_a_channel_that_accumulates_does_not_change_unwritten() -> None:
 
 def test_input_alone_empties_nothing_and_finishes_nothing() -> None:
     blueprint = graph(
-        node("a"), node("d", "last"), channels={"hint": EphemeralValue(object), "last": LastValueAfterFinish(object)}
+        node("a"),
+        node("d", "last"),
+        channels={"hint": EphemeralValue[object](object), "last": LastValueAfterFinish[object](object)},
     )
     state = state_after(blueprint, [given(("hint", 1), ("last", 1))])
 
@@ -238,10 +246,16 @@ def test_input_alone_empties_nothing_and_finishes_nothing() -> None:
 
 
 def test_a_deferred_node_runs_when_nothing_else_is_left_and_only_once() -> None:
-    blueprint = graph(node("a"), node("b"), node("last", "last"), channels={"last": LastValueAfterFinish(object)})
+    blueprint = graph(
+        node("a"), node("b"), node("last", "last"), channels={"last": LastValueAfterFinish[object](object)}
+    )
     ran: list[list[str]] = []
     state = state_after(blueprint, [given(("to:a", None))])
-    writes = {"a": [("last", None), ("to:b", None)], "b": [("last", None)], "last": [("value", 1)]}
+    writes: dict[str, list[Update]] = {
+        "a": [("last", None), ("to:b", None)],
+        "b": [("last", None)],
+        "last": [("value", 1)],
+    }
 
     while tasks := planned(blueprint, state):
         ran.append([one.name for one in tasks])
@@ -252,7 +266,11 @@ def test_a_deferred_node_runs_when_nothing_else_is_left_and_only_once() -> None:
 
 def test_a_deferred_barrier_needs_all_its_names_and_that_nothing_is_left() -> None:
     blueprint = graph(
-        node("a"), node("b"), node("c"), node("last", "join"), channels={"join": NamedBarrierValueAfterFinish(str, {"a", "b"})}
+        node("a"),
+        node("b"),
+        node("c"),
+        node("last", "join"),
+        channels={"join": NamedBarrierValueAfterFinish(str, {"a", "b"})},
     )
     state = state_after(blueprint, [given(("to:a", None))], [task("a", writes=[("join", "a")])])
     assert planned(blueprint, state) == []
@@ -266,18 +284,18 @@ def test_a_deferred_barrier_needs_all_its_names_and_that_nothing_is_left() -> No
 
 
 def test_finishing_gives_the_version_of_the_superstep_that_finished() -> None:
-    blueprint = graph(node("a"), node("last", "last"), channels={"last": LastValueAfterFinish(object)})
+    blueprint = graph(node("a"), node("last", "last"), channels={"last": LastValueAfterFinish[object](object)})
     state = state_after(blueprint, [given(("to:a", None))])
 
     changed = apply_writes(blueprint, state, [task("a", writes=[("last", None)])], count_up)
 
     assert changed == {"to:a", "last"}
     assert state.versions["last"] == 2
-    assert state.updated == {"last"}
+    assert state.updated == frozenset({"last"})
 
 
 def test_a_deferred_channel_of_a_loaded_state_is_finished_too() -> None:
-    blueprint = graph(node("a"), node("last", "last"), channels={"last": LastValueAfterFinish(object)})
+    blueprint = graph(node("a"), node("last", "last"), channels={"last": LastValueAfterFinish[object](object)})
     state = GraphState.load(blueprint, {"last": (None, False), "to:a": None}, {"last": 1, "to:a": 2}, {})
 
     apply_writes(blueprint, state, [task("a")], count_up)
@@ -291,7 +309,7 @@ class Finishing(LastValue[object]):
     __slots__ = ()
 
     finishes = True
-    told: list[str] = []
+    told: ClassVar[list[str]] = []
 
     def finish(self) -> bool:
         self.told.append(self.key)
@@ -341,10 +359,10 @@ def busy() -> tuple[Blueprint, GraphState]:
         node("last", "last"),
         channels={
             "join": NamedBarrierValue(str, {"x", "y"}),
-            "last": LastValueAfterFinish(object),
-            "hint": EphemeralValue(object),
+            "last": LastValueAfterFinish[object](object),
+            "hint": EphemeralValue[object](object),
             "log": log(),
-            "guarded": EphemeralValue(object, guard=True),
+            "guarded": EphemeralValue[object](object, guard=True),
         },
     )
     state = state_after(
@@ -361,7 +379,10 @@ def steps_that_fail() -> dict[str, tuple[Sequence[TaskWrites], type[Exception]]]
             [*fine, task("a", index=0, writes=[("value", 1)]), task("a", index=1, writes=[("value", 2)])],
             InvalidUpdateError,
         ),
-        "two writes of one task": ([*fine, task("a", index=0, writes=[("value", 1), ("value", 1)])], InvalidUpdateError),
+        "two writes of one task": (
+            [*fine, task("a", index=0, writes=[("value", 1), ("value", 1)])],
+            InvalidUpdateError,
+        ),
         "two writes to a guarded hint": (
             [*fine, task("a", index=0, writes=[("guarded", 1), ("guarded", 2)])],
             InvalidUpdateError,
@@ -423,7 +444,7 @@ def test_two_writes_to_a_plain_key_are_refused_with_the_key_and_the_code_to_sear
 def test_a_packet_for_an_unknown_node_is_refused_with_the_names_that_exist() -> None:
     blueprint = graph(node("count"), node("sum"))
 
-    with pytest.raises(UnknownNodeError, match="'count' sent a packet to 'sumn', .* its nodes are: count, sum$"):
+    with pytest.raises(UnknownNodeError, match=r"'count' sent a packet to 'sumn', .* its nodes are: count, sum$"):
         state_after(blueprint, [task("count", writes=[(TASKS, Send("sumn", 1))])])
 
 

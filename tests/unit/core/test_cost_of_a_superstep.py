@@ -1,12 +1,14 @@
-"""A superstep costs what it touches, however many nodes and channels the graph has besides. Calls are counted, not time."""
+"""A superstep costs what it touches, however many nodes and channels the graph has besides. Calls are counted."""
 
 import operator
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Final
 
 import pytest
+from tests.unit.blueprints import graph, node
 
 from phalanx.channels import (
     AnyValue,
@@ -20,13 +22,11 @@ from phalanx.channels import (
     Topic,
 )
 from phalanx.coordinator.messages import Dispatch, Stamp, TaskFinished
-from phalanx.coordinator.plan import Task
 from phalanx.coordinator.run import Position, Run, RunSettings
 from phalanx.coordinator.state import GraphState
 from phalanx.protocol.names import TASKS
 from phalanx.types import Send, Update
 from phalanx.worker.blueprint import Blueprint
-from tests.unit.blueprints import graph, node
 
 FEW: Final = 10
 MANY: Final = 2_000
@@ -82,15 +82,16 @@ def warm(blueprint: Blueprint, first: str) -> Run:
     settings = RunSettings(recursion_limit=1000, modes=frozenset({"values"}), output=("value",))
     run = Run(blueprint, GraphState.fresh(blueprint), Position("fresh", False, -1), settings)
     run.start({}, Stamp("c0", ""))
-    one_step(run, lambda task: [(first, None)])
+    one_step(run, (first, None))
     for _ in range(3):
-        one_step(run, lambda task: [("value", 1), (first, None)])
+        one_step(run, ("value", 1), (first, None))
     return run
 
 
-def one_step(run: Run, writes: Callable[[Task], list[Update]]) -> None:
+def one_step(run: Run, *writes: Update, of: str | None = None) -> None:
+    """A superstep in which every task, or each of one node, writes this."""
     for task in list(run.tasks.values()):
-        run.handle(TaskFinished(task.id, writes(task)))
+        run.handle(TaskFinished(task.id, writes if of in (None, task.name) else ()))
     orders = run.close_step(Stamp(f"c{run.position.step}", ""))
     assert isinstance(orders[-1], Dispatch)
 
@@ -101,7 +102,7 @@ def test_a_step_of_a_loop_costs_the_same_in_a_graph_of_any_size(kind: str, loop:
     counted: list[int] = []
     for others in (FEW, MANY):
         run = warm(with_others(kind, others), loop)
-        counted.append(calls_of(lambda run=run: one_step(run, lambda task: [("value", 1), (loop, None)])))
+        counted.append(calls_of(partial(one_step, run, ("value", 1), (loop, None))))
 
     assert counted[0] == counted[1]
 
@@ -113,10 +114,10 @@ def test_channels_that_were_written_once_cost_nothing_afterwards(kind: str) -> N
     for others in (FEW, MANY):
         run = warm(with_others(kind, others), "to:loop")
         first = [(f"other{number}", writes) for number in range(others)]
-        one_step(run, lambda task, first=first: [*first, ("to:loop", None)])
+        one_step(run, *first, ("to:loop", None))
         for _ in range(2):
-            one_step(run, lambda task: [("value", 1), ("to:loop", None)] if task.name == "loop" else [])
-        counted.append(calls_of(lambda run=run: one_step(run, lambda task: [("value", 1), ("to:loop", None)])))
+            one_step(run, ("value", 1), ("to:loop", None), of="loop")
+        counted.append(calls_of(partial(one_step, run, ("value", 1), ("to:loop", None))))
 
     assert counted[0] == counted[1]
 
@@ -124,8 +125,8 @@ def test_channels_that_were_written_once_cost_nothing_afterwards(kind: str) -> N
 def test_a_fan_out_costs_as_much_more_as_it_has_more_tasks_and_no_more() -> None:
     def fan_out(tasks: int) -> int:
         run = warm(with_others("LastValue", FEW), "to:loop")
-        one_step(run, lambda task: [(TASKS, Send("loop", number)) for number in range(tasks)])
-        return calls_of(lambda: one_step(run, lambda task: [("to:loop", None)]))
+        one_step(run, *((TASKS, Send("loop", number)) for number in range(tasks)))
+        return calls_of(partial(one_step, run, ("to:loop", None)))
 
     one, two, three = fan_out(100), fan_out(200), fan_out(300)
 
@@ -135,12 +136,9 @@ def test_a_fan_out_costs_as_much_more_as_it_has_more_tasks_and_no_more() -> None
 def test_history_costs_nothing() -> None:
     run = warm(with_others("LastValue", FEW), "to:loop")
 
-    def step() -> None:
-        one_step(run, lambda task: [("value", 1), ("to:loop", None)])
-
+    step = partial(one_step, run, ("value", 1), ("to:loop", None))
     early = calls_of(step)
     for _ in range(500):
         step()
 
     assert calls_of(step) == early
-

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from tests.unit.blueprints import given, graph, node, planned, state_after, task
 
 from phalanx.channels import EphemeralValue, LastValue, NamedBarrierValue
 from phalanx.coordinator.plan import Task, path_order, plan
 from phalanx.coordinator.state import GraphState
 from phalanx.protocol.names import PULL, PUSH, TASKS
 from phalanx.types import Send
-from tests.unit.blueprints import given, graph, node, planned, state_after, task
 
 
 def names(tasks: list[Task]) -> list[str]:
@@ -86,14 +86,14 @@ def test_a_trigger_without_a_value_triggers_nothing() -> None:
 
 
 def test_a_trigger_the_node_has_seen_triggers_it_no_more() -> None:
-    blueprint = graph(node("a", "kept"), channels={"kept": LastValue(object)})
+    blueprint = graph(node("a", "kept"), channels={"kept": LastValue[object](object)})
     state = state_after(blueprint, [given(("kept", 1))], [task("a", "kept")])
 
     assert planned(blueprint, state) == []
 
 
 def test_a_channel_written_with_an_equal_value_triggers_again() -> None:
-    blueprint = graph(node("a", "kept"), channels={"kept": LastValue(object)})
+    blueprint = graph(node("a", "kept"), channels={"kept": LastValue[object](object)})
     state = state_after(blueprint, [given(("kept", 1))], [task("a", "kept", writes=[("kept", 1)])])
 
     assert names(planned(blueprint, state)) == ["a"]
@@ -101,7 +101,10 @@ def test_a_channel_written_with_an_equal_value_triggers_again() -> None:
 
 def test_without_knowledge_of_what_was_updated_every_node_is_looked_at_and_the_tasks_are_the_same() -> None:
     blueprint = graph(
-        *(node(name) for name in "abcd"), node("e", "kept"), node("f", "kept"), channels={"kept": LastValue(object)}
+        *(node(name) for name in "abcd"),
+        node("e", "kept"),
+        node("f", "kept"),
+        channels={"kept": LastValue[object](object)},
     )
     state = state_after(
         blueprint,

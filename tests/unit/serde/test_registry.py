@@ -39,6 +39,13 @@ class Bound:
     x: int
 
 
+def state_class(module: str) -> type[Any]:
+    """A dataclass that says it comes from ``module``."""
+    made = dataclasses.make_dataclass("State", [("x", int)])
+    made.__module__ = module
+    return made
+
+
 def test_a_class_is_found_by_its_module_and_name(registry: TypeRegistry) -> None:
     assert registry.register(Leaf) is Leaf
     assert registry.name_of(Leaf) == f"{__name__}:Leaf"
@@ -121,8 +128,8 @@ def test_a_script_and_a_module_of_its_file_agree_on_names(
     main = types.ModuleType("__main__")
     main.__file__ = "examples/census.py"
     monkeypatch.setitem(sys.modules, "__main__", main)
-    in_script = dataclasses.make_dataclass("State", [("x", int)], namespace={"__module__": "__main__"})
-    in_module = dataclasses.make_dataclass("State", [("x", int)], namespace={"__module__": "census"})
+    in_script = state_class("__main__")
+    in_module = state_class("census")
     registry.register(in_script)
     worker = TypeRegistry()
     worker.register(in_module)
@@ -133,7 +140,7 @@ def test_a_script_and_a_module_of_its_file_agree_on_names(
 
 def test_the_main_module_keeps_its_name_without_a_file(registry: TypeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
-    state = dataclasses.make_dataclass("State", [("x", int)], namespace={"__module__": "__main__"})
+    state = state_class("__main__")
     registry.register(state)
 
     assert registry.name_of(state) == "__main__:State"

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import multiprocessing
 import os
 import sys
 import warnings
@@ -47,10 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     # Celery warns a worker that runs as root because of pickle, which this one does not accept.
     warnings.filterwarnings("ignore", category=SecurityWarning)
-    if options.quiet:
-        sys.__stdout__ = open(os.devnull, "w")  # type: ignore[misc]  # noqa: SIM115 - where Celery says good-bye
     if options.quiet:  # Celery announces its shutdown there, past every logger
         setattr(sys, "__stdout__", open(os.devnull, "w", encoding="utf-8"))  # noqa: B010, SIM115 - open to the end
+    if settings.graphs_file is not None:
+        # The pool's scratch folder: within the local cluster's own, which is removed even if the pool was killed.
+        getattr(multiprocessing.current_process(), "_config")["tempdir"] = str(settings.graphs_file.parent)  # noqa: B009
     app = create_app(settings, registry)
     app.worker_main(
         [

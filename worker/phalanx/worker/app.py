@@ -7,7 +7,8 @@ acknowledged early, and only msgpack is accepted.
 
 import gc
 import os
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from celery import Celery
@@ -48,14 +49,16 @@ class _Joined:
     registry: GraphRegistry
     process: WorkerProcess | None = None
     pid: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def current(self, *, slots: int = 1, with_parent: bool = False) -> WorkerProcess:
         """This process's member of the cluster, made when first wanted."""
-        if self.process is None or self.pid != os.getpid():
-            self.process = WorkerProcess(self.settings, self.registry, slots=slots, with_parent=with_parent)
-            self.pid = os.getpid()
-            self.process.start()
-        return self.process
+        with self.lock:
+            if self.process is None or self.pid != os.getpid():
+                joining = WorkerProcess(self.settings, self.registry, slots=slots, with_parent=with_parent)
+                joining.start()  # if the server does not answer, the next message tries again
+                self.process, self.pid = joining, os.getpid()
+            return self.process
 
     def leave(self) -> None:
         """Leave the cluster, if this process has joined it."""

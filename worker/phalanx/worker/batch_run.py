@@ -2,9 +2,11 @@
 
 Tasks of synchronous nodes run one after the other in the calling thread. Tasks of coroutine nodes run side by side on
 the process's event loop. Outcomes are recorded together when they come quickly, and one by one when a task takes its
-time, so that a slow task never holds back the news of a finished one for longer than :data:`FLUSH_AFTER_S`.
+time. A slow task does not hold back the news of a finished one for much longer than :data:`FLUSH_AFTER_S`: while a task
+runs, the process's :class:`~phalanx.worker.flusher.Flusher` looks after what was gathered before.
 """
 
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.types import Send, Update
 from phalanx.worker.blueprint import Blueprint, Channel
 from phalanx.worker.call_on_loop import call_on_loop
+from phalanx.worker.flusher import Flusher
 from phalanx.worker.loop import LoopThread
 from phalanx.worker.registry import GraphRegistry
 from phalanx.worker.run_task import StateView, call_here, run_task, run_to_end
@@ -41,6 +44,7 @@ class BatchRun:
         worker: this worker process.
         loop: the process's event loop.
         cache: the process's blobs.
+        flusher: records what a slow task would hold back.
     """
 
     batch: Batch
@@ -50,12 +54,15 @@ class BatchRun:
     cache: BlobCache
     loop: LoopThread
     worker: str
+    flusher: Flusher
     packer: Packer = field(init=False)
     outcomes: dict[str, bytes] = field(default_factory=dict[str, bytes])
     flushed_at: float = 0.0
+    _lock: threading.RLock = field(init=False)  # held while outcomes and their blobs are added or recorded
 
     def __post_init__(self) -> None:
         self.packer = Packer(self.serializer)
+        self._lock = threading.RLock()
 
     def run(self) -> int:
         """Run what can be claimed of the batch, and return how many tasks that was. Failures become outcomes."""
@@ -72,19 +79,26 @@ class BatchRun:
             self.flush()
             return len(tasks)
         self.flushed_at = time.monotonic()
-        for ended in self._run(tasks, prepared):
-            self._add(ended)
-            if time.monotonic() - self.flushed_at >= FLUSH_AFTER_S:
-                self.flush()
+        with self.flusher.watching(self.flush_if_due):
+            for ended in self._run(tasks, prepared):
+                self._add(ended)
+                self.flush_if_due()
         self.flush()
         return len(tasks)
 
+    def flush_if_due(self) -> None:
+        """Record the outcomes gathered so far, unless some were recorded just now."""
+        if time.monotonic() - self.flushed_at >= FLUSH_AFTER_S:
+            self.flush()
+
     def flush(self) -> None:
-        """Record the outcomes gathered so far."""
-        if self.outcomes:
-            self.store.record(self.outcomes, self.packer.take_blobs())
-            self.outcomes = {}
-        self.flushed_at = time.monotonic()
+        """Record the outcomes gathered so far. If that fails they stay, for the next time."""
+        with self._lock:
+            if self.outcomes:
+                self.store.record(self.outcomes, self.packer.new_blobs)
+                self.packer.take_blobs()
+                self.outcomes = {}
+            self.flushed_at = time.monotonic()
 
     def _run(self, tasks: Sequence[BatchTask], prepared: "_Prepared") -> Iterator[Ended]:
         nodes = prepared.blueprint.nodes
@@ -114,7 +128,10 @@ class BatchRun:
         return ended
 
     def _add(self, ended: Ended) -> None:
-        task, result, seconds = ended
+        with self._lock:
+            self._add_locked(*ended)
+
+    def _add_locked(self, task: BatchTask, result: "list[Update] | BaseException", seconds: float) -> None:
         if not isinstance(result, BaseException):
             try:
                 writes = self.packer.pack_writes(result, lambda write: _name_of_write(task.node, write))
@@ -139,7 +156,7 @@ def _execute(task: BatchTask, prepared: "_Prepared") -> Ended:
     result: list[Update] | BaseException
     try:
         result = run_to_end(prepared.coroutine(task, on_loop=False))
-    except Exception as error:
+    except BaseException as error:  # also SystemExit: it is the node's, and a task without an outcome would be missed
         result = note_task(error, task.node, task.id)
     return task, result, time.perf_counter() - started
 

@@ -15,7 +15,9 @@ from phalanx.config import RunnableConfig
 AnyCallable = Callable[..., object]
 
 
-class _Invokable(Protocol):
+class Invokable(Protocol):
+    """What is called by ``invoke``: a compiled graph, a runnable."""
+
     def invoke(self, input: object, config: RunnableConfig | None = None) -> object: ...  # noqa: A002
 
 
@@ -65,7 +67,7 @@ class UserFunction:
         """
         name = name or name_of(action)
         if hasattr(action, "invoke") and hasattr(action, "ainvoke"):
-            invokable = cast("_Invokable", action)
+            invokable = cast("Invokable", action)
             ainvoke = cast("Callable[..., Awaitable[object]]", getattr(action, "ainvoke"))  # noqa: B009
             return cls(name, invokable.invoke, ainvoke, wants_config=True, source=action)
         if not callable(action):

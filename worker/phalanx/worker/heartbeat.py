@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from phalanx.checkpoint.redis.client import pipelined
 from phalanx.protocol.keys import ClusterKeys
-from phalanx.protocol.plain import pack, unpack
+from phalanx.protocol.plain import expect, pack, unpack
 
 BEAT_EVERY_S: Final = 1.5
 DEADLINE_S: Final = 6.0
@@ -54,8 +54,14 @@ class WorkerInfo:
         """
 
         def read(record: Any) -> WorkerInfo:
-            identity, host, pid, queues, slots = record
-            return cls(identity, host, pid, tuple(queues), slots)
+            identity, host, pid, queues, slots = expect(list, record)
+            return cls(
+                expect(str, identity),
+                expect(str, host),
+                expect(int, pid),
+                tuple(expect(str, queue) for queue in expect(list, queues)),
+                expect(int, slots),
+            )
 
         return unpack(data, "a worker's entry", read)
 
@@ -92,7 +98,8 @@ class Heartbeat:
     def stop(self) -> None:
         """Say good-bye: the process takes no more tasks, and what it has claimed is free."""
         self._stopped.set()
-        self._thread.join(timeout=2)
+        if self._thread.is_alive():
+            self._thread.join(timeout=2)
         try:
             pipe = pipelined(self._client)
             pipe.hdel(self._keys.workers, self._info.id)
@@ -101,18 +108,27 @@ class Heartbeat:
         except RedisError as error:
             logger.info("could not say good-bye; the heartbeat's deadline will: %s", error)
 
+    def go_on_as(self, info: WorkerInfo) -> None:
+        """Beat under another id from now on. The one before is taken for dead once its deadline has passed."""
+        self._info = info
+        self._try_to_beat()
+
     def _run(self) -> None:
         while not self._stopped.wait(BEAT_EVERY_S):
             if self._parent is not None and os.getppid() != self._parent:
                 os._exit(1)
-            try:
-                self._beat()
-            except (RedisError, OSError) as error:
-                logger.warning("heartbeat of %s failed: %s", self._info.id, error)
+            self._try_to_beat()
+
+    def _try_to_beat(self) -> None:
+        try:
+            self._beat()
+        except (RedisError, OSError) as error:
+            logger.warning("heartbeat of %s failed: %s", self._info.id, error)
 
     def _beat(self) -> None:
+        info = self._info
         pipe = pipelined(self._client)
-        pipe.set(self._keys.worker(self._info.id), b"alive", px=int(DEADLINE_S * 1000))
-        pipe.hset(self._keys.workers, self._info.id, self._info.pack())
+        pipe.set(self._keys.worker(info.id), b"alive", px=int(DEADLINE_S * 1000))
+        pipe.hset(self._keys.workers, info.id, info.pack())
         pipe.expire(self._keys.workers, _ENTRY_LIFE_S)
         pipe.execute()

@@ -10,7 +10,8 @@ from phalanx.checkpoint.serde import Serializer
 from phalanx.errors import CorruptDataError
 from phalanx.protocol.batch import Batch
 from phalanx.protocol.keys import ClusterKeys
-from phalanx.worker.batch_run import BatchRun
+from phalanx.worker.batch_run import FLUSH_AFTER_S, BatchRun
+from phalanx.worker.flusher import Flusher
 from phalanx.worker.heartbeat import Heartbeat, WorkerInfo
 from phalanx.worker.loop import LoopThread
 from phalanx.worker.registry import GraphRegistry
@@ -41,6 +42,7 @@ class WorkerProcess:
         self._serializer = Serializer()
         self._caches = threading.local()
         self._loop = LoopThread()
+        self._flusher = Flusher(FLUSH_AFTER_S)
         self._heartbeat = Heartbeat(self._client, ClusterKeys(settings.prefix), self.info, with_parent=with_parent)
 
     def start(self) -> None:
@@ -51,6 +53,7 @@ class WorkerProcess:
         """Leave the cluster."""
         self._heartbeat.stop()
         self._loop.close()
+        self._flusher.close()
         self._client.close()
 
     def run_message(self, wire: object) -> int:
@@ -60,9 +63,22 @@ class WorkerProcess:
         except CorruptDataError as error:
             logger.error("dropped %s", error)
             return 0
-        store = TaskStore(self._client, self._scripts, batch, self.info.id, self.settings.prefix)
-        run = BatchRun(batch, store, self.registry, self._serializer, self._cache(), self._loop, self.info.id)
-        return run.run()
+        worker = self.info.id
+        store = TaskStore(self._client, self._scripts, batch, worker, self.settings.prefix)
+        run = BatchRun(batch, store, self.registry, self._serializer, self._cache(), self._loop, worker, self._flusher)
+        try:
+            return run.run()
+        except Exception:
+            self._start_over()
+            raise
+
+    def _start_over(self) -> None:
+        """Go on as another worker process.
+
+        What was claimed and could not be recorded would be waited for as long as the claiming process is alive.
+        """
+        self.info = WorkerInfo.of_this_process(self.info.queues, self.info.slots)
+        self._heartbeat.go_on_as(self.info)
 
     def _cache(self) -> BlobCache:
         cache: BlobCache | None = getattr(self._caches, "blobs", None)

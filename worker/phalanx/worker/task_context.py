@@ -1,10 +1,17 @@
 """What a task knows about itself, and what its errors say about it."""
 
-from typing import TypeVar
+from contextlib import suppress
+from typing import Final, TypeVar
 
 from phalanx.config import RunnableConfig
 
 Error = TypeVar("Error", bound=BaseException)
+
+_TOLD_IN_METADATA: Final = (
+    *("thread_id", "checkpoint_id", "checkpoint_ns"),
+    *("task_id", "run_id", "assistant_id", "graph_id"),
+)
+"""What of ``configurable`` a node also finds in ``metadata``, where tracing looks for it."""
 
 
 def task_config(
@@ -18,10 +25,13 @@ def task_config(
         "langgraph_path": path,
         "langgraph_checkpoint_ns": f"{node}:{task_id}",
     }
-    return {**config, "metadata": {**config.get("metadata", {}), **where}}
+    configurable = config.get("configurable", {})
+    told = {name: value for name in _TOLD_IN_METADATA if (value := configurable.get(name))}
+    return {**config, "metadata": {**told, **config.get("metadata", {}), **where}}
 
 
 def note_task(error: Error, node: str, task_id: str) -> Error:
-    """Say on the error itself which task it came from."""
-    error.add_note(f"During task with name {node!r} and id {task_id!r}")
+    """Say on the error itself which task it came from, if it can be changed."""
+    with suppress(Exception):  # such as one that is a frozen dataclass
+        error.add_note(f"During task with name {node!r} and id {task_id!r}")
     return error

@@ -1,5 +1,6 @@
 """What a worker process does to a thread in the state server: claim tasks, fetch blobs, record outcomes, ring."""
 
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -8,8 +9,8 @@ from redis import Redis
 from phalanx.checkpoint.redis.client import pipelined, read_fields
 from phalanx.checkpoint.redis.scripts import Argument, Scripts
 from phalanx.protocol.batch import Batch
-from phalanx.protocol.keys import ThreadKeys
-from phalanx.protocol.plain import expect, pack, unpack
+from phalanx.protocol.keys import ClusterKeys, ThreadKeys
+from phalanx.protocol.plain import expect, expect_list, pack, unpack
 
 _INBOX_LIFE_S: Final = 60
 
@@ -31,12 +32,14 @@ class TaskStore:
         self._keys = ThreadKeys(batch.thread_id, prefix)
         self._claims = self._keys.claims(batch.namespace, batch.checkpoint_id)
         self._writes = self._keys.writes(batch.namespace, batch.checkpoint_id)
+        self._inbox = ClusterKeys(prefix).inbox(batch.run_id)  # a message names runs and threads, never keys
         self._scripts = scripts
 
     def claim(self) -> set[str]:
         """Claim the batch's tasks; returns the ids of those that are this worker's to run."""
         batch = self._batch
-        arguments: list[Argument] = [batch.token, self._worker, batch.ttl_s * 1000]
+        call = uuid.uuid4().hex
+        arguments: list[Argument] = [batch.token, self._worker, batch.ttl_s * 1000, call]
         for task in batch.tasks:
             arguments += [task.id, task.attempt]
         claimed = self._scripts.run("claim", [self._keys.lease, self._claims, self._writes], arguments)
@@ -54,8 +57,8 @@ class TaskStore:
                 arguments += [name, data]
         pipe = pipelined(self._client)
         self._scripts.run("record", [self._claims, self._writes, self._keys.blobs], arguments, pipe)
-        pipe.rpush(self._batch.inbox, ring(self._batch.checkpoint_id, list(outcomes)))
-        pipe.expire(self._batch.inbox, _INBOX_LIFE_S)
+        pipe.rpush(self._inbox, ring(self._batch.checkpoint_id, list(outcomes)))
+        pipe.expire(self._inbox, _INBOX_LIFE_S)
         pipe.execute()
 
 
@@ -72,7 +75,7 @@ def read_ring(data: bytes) -> tuple[str, list[str]]:
     """
 
     def read(record: Any) -> tuple[str, list[str]]:
-        checkpoint_id, task_ids = expect(list, record)
-        return expect(str, checkpoint_id), [expect(str, task_id) for task_id in expect(list, task_ids)]
+        checkpoint_id, task_ids = expect_list(record)
+        return expect(str, checkpoint_id), [expect(str, task_id) for task_id in expect_list(task_ids)]
 
     return unpack(data, "a doorbell", read)

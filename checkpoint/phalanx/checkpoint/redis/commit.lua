@@ -1,11 +1,12 @@
 -- Make a superstep real: store its new blobs and its checkpoint, and retire the claims of the step, all or nothing.
 --
--- KEYS[1] lease        hash, lives with the thread
+-- KEYS[1] lease        hash, lives with the thread; "at" in it is the claims key of the step that may be worked on
 -- KEYS[2] blobs        hash, lives with the thread
 -- KEYS[3] checkpoints  hash, lives with the thread
 -- KEYS[4] index        sorted set, lives with the thread
 -- KEYS[5] claims of the step that ends here    hash, removed here
 -- KEYS[6] outcomes of the step that ends here  hash, removed here if the thread is not kept
+-- KEYS[7] claims of the step that begins here  hash, only named here
 -- ARGV[1] fencing token of the caller; '' when no lease guards the thread
 -- ARGV[2] life of the thread's keys in ms from now, for a thread of which only the latest state is kept; '0' keeps all
 -- ARGV[3] place of the checkpoint; '' when checkpoints are kept elsewhere
@@ -13,7 +14,7 @@
 -- ARGV[5] place of the checkpoint before
 -- ARGV[6...] digest and bytes of each new blob, in turn
 -- Returns 1, or 0 when the token is stale and nothing was changed.
-local lease, blobs, checkpoints, index, claims, writes = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local lease, blobs, checkpoints, index, claims, writes, next_claims = unpack(KEYS)
 local token, ttl_ms, place, record, before = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 
 if token ~= '' and redis.call('HGET', lease, 'token') ~= token then
@@ -23,6 +24,9 @@ for i = 6, #ARGV, 2 do
   redis.call('HSETNX', blobs, ARGV[i], ARGV[i + 1])
 end
 redis.call('UNLINK', claims)
+if token ~= '' then
+  redis.call('HSET', lease, 'at', next_claims)
+end
 if place ~= '' then
   redis.call('HSET', checkpoints, place, record)
   redis.call('ZADD', index, 0, place)

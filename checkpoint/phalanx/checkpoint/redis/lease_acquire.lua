@@ -1,6 +1,7 @@
--- Take the right to drive a thread, if nobody holds it. The token grows with every owner and never shrinks.
+-- Take the right to drive a thread, if nobody holds it. The token grows with every owner and never shrinks: it is at
+-- least the time, so that this also holds when the lease was deleted in between, or the server lost its last writes.
 --
--- KEYS[1] lease  hash (owner, token, until: ms by the server's clock), lives with the thread
+-- KEYS[1] lease  hash (owner, token, until: ms by the server's clock, at: see commit), lives with the thread
 -- ARGV[1] owner
 -- ARGV[2] how long the lease is valid without renewal, ms
 -- ARGV[3] life of the key, ms; '0' for a thread that is kept
@@ -15,8 +16,10 @@ local valid_until = tonumber(redis.call('HGET', lease, 'until') or '0')
 if holder and holder ~= '' and holder ~= owner and valid_until > now then
   return {0, holder, valid_until - now}
 end
-local token = redis.call('HINCRBY', lease, 'token', 1)
-redis.call('HSET', lease, 'owner', owner, 'until', now + valid_ms)
+local before = tonumber(redis.call('HGET', lease, 'token') or '0')
+local token = math.max(before + 1, clock[1] * 1000000 + clock[2])
+redis.call('HSET', lease, 'owner', owner, 'until', now + valid_ms, 'token', string.format('%.0f', token))
+redis.call('HDEL', lease, 'at')
 if ttl_ms > 0 then
   redis.call('PEXPIRE', lease, ttl_ms)
 else

@@ -1,18 +1,14 @@
--- Renew or give back a lease, if it is still the caller's.
+-- Renew a lease, if it is still the caller's.
 --
 -- KEYS[1] lease  hash, lives with the thread
 -- ARGV[1] the caller's token
--- ARGV[2] how long it is valid from now, ms; '0' gives it back
+-- ARGV[2] how long it is valid from now, ms
 -- Returns 1, or 0 when another one has taken it since.
 local lease = KEYS[1]
 local token, valid_ms = ARGV[1], tonumber(ARGV[2])
 
 if redis.call('HGET', lease, 'token') ~= token then
   return 0
-end
-if valid_ms == 0 then
-  redis.call('HSET', lease, 'owner', '', 'until', 0)
-  return 1
 end
 local clock = redis.call('TIME')
 redis.call('HSET', lease, 'until', clock[1] * 1000 + math.floor(clock[2] / 1000) + valid_ms)

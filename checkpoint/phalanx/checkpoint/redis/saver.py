@@ -1,6 +1,7 @@
 """A saver over one Redis or Valkey server. A cluster keeps the threads of graphs without a saver in it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import merge
 from itertools import islice
 from typing import Any, cast
 
@@ -27,7 +28,7 @@ from phalanx.protocol.batch import Ref
 from phalanx.protocol.keys import DEFAULT_PREFIX, ThreadKeys, place, place_parts
 from phalanx.protocol.names import ERROR, TASKS
 from phalanx.protocol.outcome import Outcome, OutcomeKind
-from phalanx.protocol.plain import pack, unpack
+from phalanx.protocol.plain import expect, pack, unpack
 from phalanx.types import Send, Update
 
 _SCAN_PAGE = 100
@@ -82,13 +83,18 @@ class RedisSaver(BaseCheckpointSaver):
     ) -> Iterator[CheckpointTuple]:
         address = CheckpointAddress.of(config)
         bound = CheckpointAddress.of(before).checkpoint_id if before else None
-        for namespace in self._namespaces(config, address):
-            for checkpoint_id in self._ids(self.keys(address.thread_id), namespace, bound):
-                if address.checkpoint_id not in (None, checkpoint_id):
-                    continue
-                found = self._load(CheckpointAddress(address.thread_id, namespace, checkpoint_id))
-                if found is not None and matches(cast("Mapping[str, object]", found.metadata), wanted):
-                    yield found
+        keys = self.keys(address.thread_id)
+        namespaces = self._namespaces(config, address)
+        newest_first = merge(*(self._addresses(keys, namespace, bound) for namespace in namespaces), reverse=True)
+        for checkpoint_id, namespace in newest_first:
+            if address.checkpoint_id not in (None, checkpoint_id):
+                continue
+            found = self._load(CheckpointAddress(address.thread_id, namespace, checkpoint_id))
+            if found is not None and matches(cast("Mapping[str, object]", found.metadata), wanted):
+                yield found
+
+    def _addresses(self, keys: ThreadKeys, namespace: str, before: str | None) -> Iterator[tuple[str, str]]:
+        return ((checkpoint_id, namespace) for checkpoint_id in self._ids(keys, namespace, before))
 
     def _namespaces(self, config: RunnableConfig, address: CheckpointAddress) -> Sequence[str]:
         if "checkpoint_ns" in config.get("configurable", {}):
@@ -102,7 +108,7 @@ class RedisSaver(BaseCheckpointSaver):
 
     def _ids(self, keys: ThreadKeys, namespace: str, before: str | None = None) -> Iterator[str]:
         """The ids of a namespace's checkpoints, newest first, read a page at a time."""
-        upper = b"(" + place(namespace, before or "\x7f").encode()
+        upper = b"(" + (place(namespace, before).encode() if before else namespace.encode() + b"\x01")
         lower = b"[" + place(namespace, "").encode()
         while True:
             page = cast("list[bytes]", self.client.zrevrangebylex(keys.index, upper, lower, 0, _SCAN_PAGE))
@@ -149,7 +155,8 @@ class RedisSaver(BaseCheckpointSaver):
         return [Send(node, self.serde.loads(bytes_of(ref, blobs))) for node, ref in packets]
 
     def _pending(self, keys: ThreadKeys, stored: Mapping[bytes, bytes]) -> Iterable[PendingWrite]:
-        for field, data in sorted(stored.items()):
+        # Single writes first: among them are the errors of earlier runs, and a whole outcome is newer than those.
+        for field, data in sorted(stored.items(), key=lambda item: (b"\x00" not in item[0], item[0])):
             task_id, single, _ = field.decode().partition("\x00")
             if single:
                 channel, value = _unpack_write(data)
@@ -227,7 +234,7 @@ class RedisSaver(BaseCheckpointSaver):
 
 def write_field(task_id: str, index: int) -> str:
     """The field of a single write beside the outcomes of whole tasks."""
-    return f"{task_id}\x00{index:04d}" if index >= 0 else f"{task_id}\x00{index}"
+    return f"{task_id}\x00{index:08d}" if index >= 0 else f"{task_id}\x00{index}"
 
 
 def pack_write(channel: str, value: bytes) -> bytes:
@@ -237,7 +244,7 @@ def pack_write(channel: str, value: bytes) -> bytes:
 
 def _unpack_write(data: bytes) -> tuple[str, bytes]:
     def read(record: Any) -> tuple[str, bytes]:
-        channel, value = record
-        return channel, value
+        channel, value = expect(list, record)
+        return expect(str, channel), expect(bytes, value)
 
     return unpack(data, "a pending write", read)

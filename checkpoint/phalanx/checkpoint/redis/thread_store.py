@@ -20,6 +20,9 @@ LEASE_VALID_MS: Final = 15_000
 
 RENEW_EVERY_S: Final = 5.0
 
+CLAIMS_LIFE_S: Final = 24 * 3600
+"""How long the claims of a step stay whose run ended before the step did."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:
@@ -68,9 +71,14 @@ class ThreadStore:
         if not self._scripts.run("lease_renew", [self.keys.lease], [lease.token, LEASE_VALID_MS]):
             raise self._stale(lease)
 
-    def release(self, lease: Lease) -> None:
-        """Give the lease back; nothing happens when it is no longer this one."""
-        self._scripts.run("lease_renew", [self.keys.lease], [lease.token, 0])
+    def release(self, lease: Lease, namespace: str, checkpoint_id: str) -> None:
+        """Give the lease back; nothing happens when it is no longer this one.
+
+        Args:
+            checkpoint_id: where the run stands. If it ends within a step, that step's claims get an end too.
+        """
+        keys = [self.keys.lease, self.keys.claims(namespace, checkpoint_id)]
+        self._scripts.run("lease_release", keys, [lease.token, CLAIMS_LIFE_S])
 
     def _stale(self, lease: Lease) -> StaleLeaseError:
         return StaleLeaseError(
@@ -135,7 +143,7 @@ class ThreadStore:
         found = read_fields(self.client, self.keys.claims(namespace, checkpoint_id), task_ids)
         claims: dict[str, tuple[int, str]] = {}
         for task_id, data in found.items():
-            attempt, worker, _ = data.decode().split("|")
+            attempt, worker, *_ = data.decode().split("|")
             claims[task_id] = (int(attempt), worker)
         return claims
 
@@ -153,15 +161,16 @@ class ThreadStore:
         arguments: list[Argument] = [lease.token]
         for task_id, (kept_as, error) in errors.items():
             arguments += [task_id, kept_as, error]
-        keys = [self.keys.lease, self.keys.writes(namespace, checkpoint_id)]
+        where = (namespace, checkpoint_id)
+        keys = [self.keys.lease, self.keys.writes(*where), self.keys.claims(*where)]
         if errors and not self._scripts.run("reopen", keys, arguments):
             raise self._stale(lease)
 
-    def drop(self, namespace: str, checkpoint_ids: Sequence[str]) -> None:
-        """Delete the thread's keys, and those of the named checkpoints."""
+    def drop(self, lease: Lease, namespace: str, checkpoint_ids: Sequence[str]) -> None:
+        """Delete the thread's keys, and those of the named checkpoints; nothing happens when the lease is stale."""
         keys = self.keys
         steps = [made(namespace, each) for each in checkpoint_ids for made in (keys.writes, keys.claims)]
-        self.client.unlink(keys.lease, keys.blobs, keys.checkpoints, keys.index, *steps)
+        self._scripts.run("drop", [keys.lease, keys.blobs, keys.checkpoints, keys.index, *steps], [lease.token])
 
 
 def commit(
@@ -193,5 +202,6 @@ def commit(
         keys.index,
         keys.claims(namespace, parent_id),
         keys.writes(namespace, parent_id),
+        keys.claims(namespace, checkpoint_id),
     ]
     return bool(scripts.run("commit", all_keys, arguments))

@@ -3,14 +3,11 @@
 import dataclasses
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from phalanx.checkpoint.serde.codecs import ATTRS, DATACLASS, malformed, named
 from phalanx.checkpoint.serde.kind import MISSING, Kind, empty, full_name, laid_out_as, refuse_undeclared
 from phalanx.errors import CorruptDataError, UnserializableError
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 
 class _Field(Protocol):
@@ -23,7 +20,7 @@ class _Field(Protocol):
 
 
 def _dataclass_fields(cls: type) -> Iterable[_Field]:
-    return dataclasses.fields(cast("type[DataclassInstance]", cls))
+    return dataclasses.fields(cast("Any", cls))
 
 
 def _dataclass_default(field: _Field) -> object:

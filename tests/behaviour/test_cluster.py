@@ -1,0 +1,218 @@
+"""What only a cluster has: leases, graphs by name, runs beside each other, streams that are left."""
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from tests.behaviour.drivers import Drive, OnCluster, compiled, keys_left, thread
+from tests.behaviour.states import Update, Words, chain, says
+from tests.support import wait_until
+
+from phalanx.checkpoint.memory import InMemorySaver
+from phalanx.constants import START
+from phalanx.errors import GraphNotNamedError, ThreadBusyError
+from phalanx.graph import StateGraph
+from phalanx.pregel import Pregel
+from phalanx.testing.in_process import InProcessCluster
+from phalanx.types import Send
+
+
+class Gate:
+    """A graph whose second node waits until it is let through."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.may_go = threading.Event()
+        builder = chain("a")
+        builder.add_node("waits", self._wait)
+        builder.add_node("z", says("z"))
+        builder.add_edge("a", "waits")
+        builder.add_edge("waits", "z")
+        self.builder = builder
+
+    def _wait(self, _: Words) -> Update:
+        self.begun.set()
+        assert self.may_go.wait(30)
+        return {"words": ["waited"]}
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    """A gate that is open when the test ends, so that no worker is left waiting."""
+    made = Gate()
+    yield made
+    made.may_go.set()
+
+
+def snapshot_of_keys(cluster: InProcessCluster, thread_id: str) -> dict[bytes, bytes | None]:
+    """The stored form of every key of a thread but its lease."""
+    client: Any = cluster.saver.client
+    names: list[bytes] = sorted(client.scan_iter(match=f"phalanx:{{{thread_id}}}:*"))
+    return {name: client.dump(name) for name in names if not name.endswith(b":lease")}
+
+
+@pytest.mark.parametrize("own_saver", [False, True], ids=["cluster's saver", "own saver"])
+def test_a_second_run_of_a_busy_thread_is_refused_before_it_writes_anything(
+    cluster: InProcessCluster, gate: Gate, own_saver: bool
+) -> None:
+    graph = compiled(gate.builder, InMemorySaver() if own_saver else None).with_cluster(cluster)
+    config = thread(f"busy{own_saver}")
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(graph.invoke, {}, config)
+        wait_until(gate.begun.is_set, "the first run to be in its second step")
+        before = snapshot_of_keys(cluster, f"busy{own_saver}")
+        with pytest.raises(ThreadBusyError, match="wait for that run or use another thread_id"):
+            graph.invoke({"words": ["second"]}, config)
+        assert snapshot_of_keys(cluster, f"busy{own_saver}") == before
+        assert len([*graph.get_state_history(config)]) == 3
+        gate.may_go.set()
+
+        assert first.result(timeout=30)["words"] == ["a", "waited", "z"]
+    assert graph.invoke({}, config)["words"] == ["a", "waited", "z"] * 2
+
+
+def test_the_state_can_be_read_while_a_run_is_in_a_step(cluster: InProcessCluster, gate: Gate) -> None:
+    graph, config = compiled(gate.builder).with_cluster(cluster), thread("read while running")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(graph.invoke, {}, config)
+        wait_until(gate.begun.is_set, "the run to be in its second step")
+        state = graph.get_state(config)
+        gate.may_go.set()
+        running.result(timeout=30)
+
+    assert (state.values["words"], state.next) == (["a"], ("waits",))
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["stream", "astream"])
+def test_a_stream_that_is_left_gives_its_thread_back(cluster: InProcessCluster, gate: Gate, asynchronous: bool) -> None:
+    graph, config = compiled(gate.builder).with_cluster(cluster), thread(f"left {asynchronous}")
+
+    async def leaves() -> Any:
+        stream = graph.astream({}, config)
+        first = await anext(stream)
+        await stream.aclose()  # type: ignore[attr-defined]
+        return first
+
+    if asynchronous:
+        first = asyncio.run(leaves())
+    else:
+        stream: Any = graph.stream({}, config)
+        first = next(stream)
+        stream.close()
+    assert first == {"a": {"words": ["a"]}}
+    gate.may_go.set()
+
+    assert graph.invoke(None, config)["words"] == ["a", "waited", "z"]
+
+
+def test_a_stream_that_is_left_without_a_thread_leaves_no_key(cluster: InProcessCluster, gate: Gate) -> None:
+    stream: Any = compiled(gate.builder).with_cluster(cluster).stream({})
+    next(stream)
+    wait_until(gate.begun.is_set, "the second step to begin")
+    stream.close()
+    gate.may_go.set()
+
+    wait_until(lambda: not [key for key, _ in keys_left(cluster) if "{run-" in key], "every key of the run to be gone")
+
+
+def test_a_slow_reader_gets_everything(cluster: InProcessCluster) -> None:
+    names = [f"n{number:02}" for number in range(30)]
+    stream = compiled(chain(*names)).with_cluster(cluster).stream({})
+
+    assert [*itertools.chain.from_iterable(stream)] == names
+
+
+def test_two_graphs_run_on_one_cluster_at_once(cluster: InProcessCluster) -> None:
+    """Each meets the other in the middle, so neither could end alone."""
+    meet = threading.Barrier(2)
+
+    def meeting(word: str) -> StateGraph[Words]:
+        def meets(_: Words) -> Update:
+            meet.wait(30)
+            return {"words": [word]}
+
+        builder = StateGraph(Words)
+        builder.add_node("meets", meets)
+        builder.add_edge(START, "meets")
+        return builder
+
+    graphs = [compiled(meeting(word)).with_cluster(cluster) for word in ("one", "two")]
+    with ThreadPoolExecutor(2) as pool:
+        results = [running.result() for running in [pool.submit(graph.invoke, {}) for graph in graphs]]
+
+    assert [result["words"] for result in results] == [["one"], ["two"]]
+
+
+def test_many_runs_at_once_do_not_mix(cluster: InProcessCluster) -> None:
+    def work(arg: tuple[str, int]) -> Update:
+        return {"words": [f"{arg[0]}{arg[1]}"]}
+
+    def plan(state: Words) -> list[Send]:
+        return [Send("work", (state["last"], number)) for number in range(20)]
+
+    builder = StateGraph(Words)
+    builder.add_node("work", work)
+    builder.add_conditional_edges(START, plan)
+    graph = compiled(builder).with_cluster(cluster)
+
+    def run(number: int) -> list[str]:
+        config = thread(f"many{number}") if number % 2 else None
+        return list(graph.invoke({"last": f"r{number}-"}, config)["words"])
+
+    with ThreadPoolExecutor(8) as pool:
+        results = [*pool.map(run, range(24))]
+
+    assert results == [[f"r{run}-{number}" for number in range(20)] for run in range(24)]
+
+
+def test_within_as_default_graphs_run_on_the_cluster(cluster: InProcessCluster) -> None:
+    where: list[str] = []
+
+    def notes(_: Words) -> Update:
+        where.append(threading.current_thread().name)
+        return {"words": ["n"]}
+
+    builder = StateGraph(Words)
+    builder.add_node("notes", notes)
+    builder.add_edge(START, "notes")
+    graph = compiled(builder)
+    with cluster.as_default() as default:
+        assert default is cluster
+        graph.invoke({}, thread("default"))
+        assert graph.get_state(thread("default")).values["words"] == ["n"]
+    graph.invoke({})
+
+    assert where[0] != where[1] == threading.current_thread().name
+
+
+def test_a_graph_without_a_name_is_refused_with_what_to_do(cluster: InProcessCluster) -> None:
+    with pytest.raises(GraphNotNamedError, match=r"compile\(name='census'\)"):
+        chain("a").compile().with_cluster(cluster)
+
+
+def test_the_original_stays_inline_when_a_copy_goes_to_a_cluster(cluster: InProcessCluster) -> None:
+    graph: Pregel = compiled(chain("a"))
+    copy = graph.with_cluster(cluster)
+
+    assert (graph.cluster, copy.cluster) == (None, cluster)
+
+
+def test_a_run_without_a_thread_keeps_nothing(drive: Drive) -> None:
+    graph = compiled(chain("a"))
+
+    assert drive.invoke(graph, {"words": ["1"]})["words"] == ["1", "a"]
+    assert drive.invoke(graph, {"words": ["2"]})["words"] == ["2", "a"]
+
+
+def test_threads_of_the_cluster_can_be_deleted(cluster: InProcessCluster) -> None:
+    drive = OnCluster(cluster)
+    graph, config = compiled(chain("a")), thread("deleted")
+    drive.invoke(graph, {"other": "x" * 5000}, config)
+    cluster.saver.delete_thread("deleted")
+
+    assert not snapshot_of_keys(cluster, "deleted")
+    assert drive.get_state(graph, config).values == {}

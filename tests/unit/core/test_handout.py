@@ -1,0 +1,305 @@
+"""Handing tasks out: windows, batch sizes, and tasks that must be handed out again."""
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from phalanx.coordinator.handout import (
+    BATCHES_PER_SLOT,
+    MAX_ASYNC_BATCH,
+    MAX_BATCH,
+    TARGET_BATCH_S,
+    HandedOut,
+    HandOut,
+)
+from phalanx.coordinator.plan import Task
+from phalanx.protocol.names import PUSH
+
+
+def tasks(count: int, node: str = "n") -> list[Task]:
+    return [Task(f"{node}{index}", node, (PUSH, index), (PUSH,)) for index in range(count)]
+
+
+def handout(*asynchronous: str, limit: int | None = None, **pace: float) -> HandOut:
+    return HandOut(frozenset(asynchronous), limit, pace)
+
+
+def sizes(batches: Iterable[HandedOut]) -> list[int]:
+    return [len(batch.tasks) for batch in batches]
+
+
+def ids(batches: Iterable[HandedOut]) -> list[str]:
+    return [task.id for batch in batches for task, _ in batch.tasks]
+
+
+def until_the_end(made: HandOut, slots: int) -> list[int]:
+    """The sizes of all batches from here on, when one batch after the other ends."""
+    found: list[int] = []
+    running: list[Sequence[tuple[Task, int]]] = []
+    while made.waiting or running:
+        batches = made.next_batches(slots, 0.0)
+        found += sizes(batches)
+        running += [batch.tasks for batch in batches]
+        for task, _ in running.pop(0):
+            made.ended(task.id, made.pace[task.name])
+        made.check_invariants()
+    return found
+
+
+# --- the window -------------------------------------------------------------------------------------------------------
+
+
+def test_a_window_of_a_few_batches_a_slot_is_handed_out_and_the_rest_kept() -> None:
+    made = handout()
+    made.add(tasks(100))
+
+    assert len(made.next_batches(3, 0.0)) == 3 * BATCHES_PER_SLOT
+    assert made.next_batches(3, 0.0) == []
+    assert len(made.waiting) == 100 - 3 * BATCHES_PER_SLOT
+
+
+def test_the_window_moves_on_when_a_whole_batch_has_ended() -> None:
+    made = handout(n=0.02)
+    made.add(tasks(100))
+    first, *_ = made.next_batches(1, 0.0)
+    assert len(first.tasks) == 2
+
+    made.ended(first.tasks[0][0].id, 0.02)
+    assert made.next_batches(1, 0.0) == []
+
+    made.ended(first.tasks[1][0].id, 0.02)
+    assert len(made.next_batches(1, 0.0)) == 1
+
+
+def test_without_slots_nothing_is_handed_out() -> None:
+    made = handout()
+    made.add(tasks(3))
+
+    assert made.next_batches(0, 0.0) == []
+    assert len(made.waiting) == 3
+
+
+def test_when_slots_disappear_nothing_is_handed_out_until_the_window_is_small_again() -> None:
+    made = handout()
+    made.add(tasks(100))
+    batches = made.next_batches(10, 0.0)
+
+    assert made.next_batches(1, 0.0) == []
+    for task_id in ids(batches)[:-1]:
+        made.ended(task_id, 1.0)
+    assert len(made.next_batches(1, 0.0)) == 1
+
+
+def test_tasks_are_handed_out_in_the_order_they_came() -> None:
+    made = handout(n=0.001)
+    made.add(tasks(50))
+
+    out = ids(made.next_batches(4, 0.0))
+
+    assert len(out) > 30
+    assert out == [f"n{index}" for index in range(len(out))]
+
+
+def test_no_more_tasks_are_out_than_the_limit_allows_however_large_batches_are() -> None:
+    made = handout(limit=3, n=0.0001)
+    made.add(tasks(1000))
+
+    assert sizes(made.next_batches(8, 0.0)) == [3]
+    assert made.next_batches(8, 0.0) == []
+    made.ended("n1", 0.0001)
+    assert sizes(made.next_batches(8, 0.0)) == [1]
+
+
+# --- the size of batches ----------------------------------------------------------------------------------------------
+
+
+def test_tasks_of_a_node_whose_pace_is_unknown_go_one_by_one() -> None:
+    made = handout()
+    made.add(tasks(1000))
+
+    assert sizes(made.next_batches(2, 0.0)) == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("seconds", [TARGET_BATCH_S, 1.0, 3600.0])
+def test_slow_tasks_go_one_by_one(seconds: float) -> None:
+    made = handout(n=seconds)
+    made.add(tasks(1000))
+
+    assert sizes(made.next_batches(2, 0.0)) == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-9, 0.0001])
+def test_quick_tasks_go_many_to_a_batch(seconds: float) -> None:
+    made = handout(n=seconds)
+    made.add(tasks(5_000))
+
+    assert sizes(made.next_batches(2, 0.0)) == [MAX_BATCH] * 4
+
+
+def test_a_batch_takes_about_as_long_as_it_should() -> None:
+    made = handout(n=0.004)
+    made.add(tasks(1000))
+
+    assert all(10 <= size <= 13 for size in sizes(made.next_batches(2, 0.0)))
+
+
+def test_slow_tasks_behind_a_quick_one_do_not_go_with_it() -> None:
+    made = handout(quick=0.0001, slow=10.0)
+    made.add([*tasks(1, "quick"), *tasks(40, "slow"), *tasks(40, "new")])
+
+    assert sizes(made.next_batches(20, 0.0)) == [1] * 40
+
+
+def test_quick_tasks_of_several_nodes_share_a_batch() -> None:
+    made = handout(a=0.001, b=0.002)
+    made.add([task for pair in zip(tasks(1000, "a"), tasks(1000, "b"), strict=True) for task in pair])
+
+    assert all(30 <= size <= 34 for size in sizes(made.next_batches(2, 0.0)))
+
+
+def test_tasks_of_coroutine_nodes_are_spread_over_the_idle_slots_at_once() -> None:
+    made = handout("n")
+    made.add(tasks(100))
+
+    assert sizes(made.next_batches(4, 0.0)) == [25, 25, 25, 25]
+
+
+def test_batches_of_coroutine_nodes_are_large_whatever_their_pace_but_not_endless() -> None:
+    made = handout("n", n=60.0)
+    made.add(tasks(10_000))
+
+    assert sizes(made.next_batches(2, 0.0)) == [MAX_ASYNC_BATCH] * 4
+
+
+def test_tasks_that_wait_and_tasks_that_compute_do_not_share_a_batch() -> None:
+    made = handout("waits", computes=0.0001)
+    made.add([*tasks(10, "waits"), *tasks(10, "computes"), *tasks(10, "waits2")])
+
+    for batch in made.next_batches(2, 0.0):
+        assert len({task.name == "waits" for task, _ in batch.tasks}) == 1
+
+
+def test_batches_shrink_towards_the_end_so_that_all_slots_end_together() -> None:
+    made = handout(n=0.0001)
+    made.add(tasks(1000))
+
+    found = until_the_end(made, 4)
+
+    assert sum(found) == 1000
+    assert found[0] > 100
+    assert found[-4:] == [1, 1, 1, 1]
+    assert found == sorted(found, reverse=True)
+
+
+def test_the_pace_of_a_node_follows_what_its_tasks_take() -> None:
+    made = handout()
+    made.add(tasks(40))
+    for task_id in ids(made.next_batches(10, 0.0)):
+        made.ended(task_id, 1.0)
+    assert made.pace == {"n": 1.0}
+
+    for task_id in ids(made.next_batches(10, 0.0)):
+        made.ended(task_id, 0.0)
+
+    assert made.pace["n"] < 0.001
+
+
+def test_the_pace_outlives_the_superstep_and_nothing_else_does() -> None:
+    made = handout()
+    made.add(tasks(10))
+    (first, *_) = ids(made.next_batches(2, 0.0))
+    made.ended(first, 0.001)
+
+    made.clear()
+    made.check_invariants()
+
+    assert (len(made.waiting), made.flights, made.pace) == (0, {}, {"n": 0.001})
+    made.add(tasks(10))
+    assert sizes(made.next_batches(1, 0.0)) == [5, 3]
+
+
+# --- again ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_lost_task_is_handed_out_next_as_its_next_attempt_and_remembers_where_it_was() -> None:
+    made = handout()
+    made.add(tasks(5))
+    made.next_batches(1, 0.0)
+
+    flight = made.lost("n1", "worker-7")
+
+    assert (flight.attempt, flight.lost_on) == (1, ("worker-7",))
+    (batch,) = made.next_batches(1, 1.0)
+    assert [(task.id, attempt) for task, attempt in batch.tasks] == [("n1", 2)]
+    assert made.lost("n1", "worker-8").lost_on == ("worker-7", "worker-8")
+
+
+def test_tasks_that_lost_their_worker_travel_alone() -> None:
+    made = handout(n=0.0001)
+    made.add(tasks(20))
+    (batch, *_) = made.next_batches(1, 0.0)
+    for task, _ in batch.tasks:
+        made.lost(task.id, "worker")
+
+    for batch in made.next_batches(1, 0.0):
+        assert [attempt for _, attempt in batch.tasks] == [2]
+
+
+def test_a_task_whose_message_got_lost_is_handed_out_again_as_the_same_attempt() -> None:
+    made = handout()
+    made.add(tasks(2))
+    made.next_batches(1, 0.0)
+
+    made.unclaimed("n0")
+
+    (batch,) = made.next_batches(1, 1.0)
+    assert [(task.id, attempt) for task, attempt in batch.tasks] == [("n0", 1)]
+
+
+def test_a_task_that_is_given_up_is_not_handed_out_again() -> None:
+    made = handout()
+    made.add(tasks(2))
+    made.next_batches(1, 0.0)
+    made.lost("n0", "worker")
+
+    made.give_up("n0")
+
+    assert made.next_batches(1, 1.0) == []
+    made.check_invariants()
+
+
+def test_a_task_taken_for_lost_whose_outcome_then_arrives_is_not_handed_out_again() -> None:
+    made = handout()
+    made.add(tasks(2))
+    made.next_batches(1, 0.0)
+    made.lost("n0", "worker")
+
+    made.ended("n0", 0.5)
+
+    assert made.next_batches(1, 1.0) == []
+    made.check_invariants()
+
+
+def test_an_outcome_that_arrives_twice_or_from_a_stranger_changes_nothing() -> None:
+    made = handout()
+    made.add(tasks(2))
+    made.next_batches(1, 0.0)
+    made.ended("n0", 0.5)
+
+    made.ended("n0", 99.0)
+    made.ended("stranger", 99.0)
+
+    assert made.pace == {"n": 0.5}
+    made.check_invariants()
+
+
+def test_flights_are_found_by_their_age() -> None:
+    made = handout()
+    made.add(tasks(4))
+    made.next_batches(1, 10.0)
+    made.ended("n0", 0.1)
+    made.next_batches(1, 12.0)
+
+    assert [flight.task.id for flight in made.older_than(3.0, 13.0)] == ["n1"]
+    assert [flight.task.id for flight in made.older_than(1.0, 13.0)] == ["n1", "n2"]
+    assert made.older_than(4.0, 13.0) == []

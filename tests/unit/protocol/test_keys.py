@@ -1,0 +1,141 @@
+"""Key names: no id, whatever it holds, reaches into another thread's keys or collides with another's."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from phalanx.protocol.keys import ClusterKeys, ThreadKeys, place, place_parts, plain
+
+HOSTILE: Final = [
+    "",
+    "{",
+    "}",
+    "}:lease",
+    "{a}",
+    "a\x00b",
+    "\x00",
+    "🜁",
+    "a" * 10_000,
+    "a:b",
+    "~",
+    " ",
+    "\n",
+    "\udcff",
+    "*",
+]
+identities = st.one_of(
+    st.sampled_from(HOSTILE),
+    st.text(),
+    st.text(alphabet="{}:~\x00ab.-_", max_size=6),
+    st.text(alphabet=st.characters(categories=["Cs"]), max_size=3),
+)
+
+
+def keys_of(thread_id: str, namespace: str = "n", checkpoint_id: str = "c") -> Sequence[str]:
+    keys = ThreadKeys(thread_id)
+    return [
+        keys.lease,
+        keys.blobs,
+        keys.checkpoints,
+        keys.index,
+        keys.writes(namespace, checkpoint_id),
+        keys.claims(namespace, checkpoint_id),
+    ]
+
+
+def hash_tag(key: str) -> str:
+    """What a Redis Cluster takes for the hash tag: between the first brace and the next closing one."""
+    start = key.index("{")
+    return key[start + 1 : key.index("}", start)]
+
+
+@given(thread_id=identities, namespace=identities, checkpoint_id=identities)
+def test_all_keys_of_a_thread_have_the_same_hash_tag_and_it_is_not_empty(
+    thread_id: str, namespace: str, checkpoint_id: str
+) -> None:
+    tags = {hash_tag(key) for key in keys_of(thread_id, namespace, checkpoint_id)}
+
+    assert tags == {plain(thread_id)}
+    assert tags != {""}
+
+
+@given(one=identities, other=identities)
+@example("a", "~" + "0" * 32)
+@example("", " ")
+def test_two_threads_share_no_key(one: str, other: str) -> None:
+    if one != other:
+        assert not set(keys_of(one)) & set(keys_of(other))
+
+
+@given(
+    one=st.tuples(identities, identities, identities),
+    other=st.tuples(identities, identities, identities),
+)
+@example(("t", "", "a"), ("t", "a", ""))
+@example(("t", "a:b", "c"), ("t", "a", "b:c"))
+def test_two_places_share_no_key(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
+    if one != other:
+        assert not set(keys_of(*one)[4:]) & set(keys_of(*other)[4:])
+
+
+@given(thread_id=identities, namespace=identities, checkpoint_id=identities)
+def test_a_key_is_short_printable_and_without_spaces_whatever_it_is_for(
+    thread_id: str, namespace: str, checkpoint_id: str
+) -> None:
+    cluster = ClusterKeys()
+    for key in [*keys_of(thread_id, namespace, checkpoint_id), cluster.worker(thread_id), cluster.inbox(thread_id)]:
+        assert re.fullmatch(r"phalanx:[A-Za-z0-9_.~:{}\-]+", key)
+        assert len(key) < 450
+        assert key.count("{") == key.count("}") == (0 if key.startswith(("phalanx:worker", "phalanx:inbox")) else 1)
+
+
+@given(identity=identities)
+def test_the_six_keys_of_a_thread_differ(identity: str) -> None:
+    assert len(set(keys_of(identity, identity, identity))) == 6
+
+
+@given(one=identities, other=identities)
+def test_keys_of_the_cluster_do_not_collide(one: str, other: str) -> None:
+    keys = ClusterKeys()
+    made = {keys.workers, keys.worker(one), keys.inbox(one), *keys_of(one), *keys_of(other)}
+    assert len(made) == 3 + len({*keys_of(one), *keys_of(other)})
+    if one != other:
+        assert keys.worker(one) != keys.worker(other)
+        assert keys.inbox(one) != keys.inbox(other)
+
+
+def test_plain_ids_stay_readable() -> None:
+    assert ThreadKeys("user-42.b").lease == "phalanx:{user-42.b}:lease"
+    assert ThreadKeys("t", "test:").writes("", "1ef-8003") == "test:{t}:writes::1ef-8003"
+    assert ThreadKeys("t").claims("outer:1", "c") == f"phalanx:{{t}}:claims:{plain('outer:1')}:c"
+    assert ClusterKeys("test:").inbox("run-1") == "test:inbox:run-1"
+
+
+def test_hashed_ids_are_a_storage_format_and_stay_as_they_are() -> None:
+    assert plain("user 42") == "~d04d120de1aca33089bc21ea90960676"
+    assert plain("") == "~cae66941d9efbd404e4d88758ea67670"
+
+
+# --- places -----------------------------------------------------------------------------------------------------------
+
+without_nul = st.text(alphabet=st.characters(exclude_characters="\x00"))
+
+
+@given(namespace=without_nul, checkpoint_id=without_nul)
+def test_a_place_can_be_taken_apart(namespace: str, checkpoint_id: str) -> None:
+    assert place_parts(place(namespace, checkpoint_id)) == (namespace, checkpoint_id)
+
+
+@given(namespace=without_nul, ids=st.lists(without_nul, max_size=5))
+def test_places_of_a_namespace_sort_by_checkpoint(namespace: str, ids: list[str]) -> None:
+    assert sorted(place(namespace, one) for one in ids) == [place(namespace, one) for one in sorted(ids)]
+
+
+@pytest.mark.parametrize(("namespace", "checkpoint_id"), [("a\x00b", "c"), ("a", "b\x00c"), ("\x00", "\x00")])
+def test_a_place_that_could_not_be_taken_apart_is_refused(namespace: str, checkpoint_id: str) -> None:
+    with pytest.raises(ValueError, match="NUL"):
+        place(namespace, checkpoint_id)

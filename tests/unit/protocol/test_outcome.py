@@ -1,0 +1,137 @@
+"""A task's outcome and a doorbell as bytes: what goes in comes out, and whatever else comes in is refused."""
+
+from typing import Any
+
+import msgpack  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phalanx.errors import CorruptDataError
+from phalanx.protocol.outcome import Outcome, OutcomeKind, PackedWrite
+from phalanx.protocol.plain import expect, pack, unpack
+from phalanx.worker.task_store import read_ring, ring
+
+library: Any = msgpack
+text = st.text(max_size=8)
+data = st.binary(max_size=8)
+writes = st.one_of(
+    st.builds(PackedWrite, text, data),
+    st.builds(PackedWrite, text, st.one_of(text, data), text),
+)
+outcomes = st.builds(
+    Outcome,
+    kind=st.sampled_from(OutcomeKind),
+    attempt=st.integers(0, 2**31),
+    worker=text,
+    seconds=st.floats(0, 1e9),
+    writes=st.lists(writes, max_size=3),
+    error=data,
+)
+anything = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), st.floats(), text, data),
+    lambda inner: st.one_of(st.lists(inner, max_size=6), st.dictionaries(text, inner, max_size=3)),
+    max_leaves=12,
+)
+
+
+@given(outcome=outcomes)
+def test_an_outcome_survives_being_stored(outcome: Outcome) -> None:
+    assert Outcome.unpack(outcome.pack()) == outcome
+
+
+def test_the_stored_form_is_pinned() -> None:
+    made = Outcome(
+        OutcomeKind.WRITES, 2, "w", 0.5, [PackedWrite("a", b"1"), PackedWrite("__pregel_tasks", "digest", "node")]
+    )
+
+    assert library.unpackb(made.pack()) == [0, 2, "w", 0.5, [["a", b"1"], ["__pregel_tasks", "digest", "node"]], b""]
+
+
+@settings(max_examples=500)
+@given(stored=st.binary(max_size=64))
+def test_bytes_that_are_no_outcome_are_refused(stored: bytes) -> None:
+    with pytest.raises(CorruptDataError, match=r"an outcome of .* bytes cannot be read"):
+        Outcome.unpack(stored)
+
+
+@settings(max_examples=500)
+@given(where=st.integers(0, 5), value=anything)
+def test_an_outcome_with_one_strange_field_is_refused_or_well_formed(where: int, value: object) -> None:
+    record: list[object] = [0, 1, "w", 0.1, [["a", b"1"]], b""]
+    record[where] = value
+    try:
+        made = Outcome.unpack(library.packb(record))
+    except CorruptDataError:
+        return
+    assert isinstance(made.kind, OutcomeKind)
+    assert isinstance(made.attempt, int)
+    assert isinstance(made.worker, str)
+    assert 0 <= made.seconds < float("inf")
+    assert isinstance(made.error, bytes)
+    for write in made.writes:
+        assert isinstance(write.channel, str)
+        assert isinstance(write.value, bytes) if write.node is None else isinstance(write.value, (bytes, str))
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -0.1])
+def test_a_time_that_is_none_is_refused(seconds: float) -> None:
+    with pytest.raises(CorruptDataError, match="is no time"):
+        Outcome.unpack(Outcome(OutcomeKind.WRITES, 1, "w", seconds).pack())
+
+
+@given(outcome=outcomes, cut=st.integers(1, 50))
+def test_a_truncated_outcome_is_refused(outcome: Outcome, cut: int) -> None:
+    stored = outcome.pack()
+    with pytest.raises(CorruptDataError):
+        Outcome.unpack(stored[: max(0, len(stored) - cut)])
+
+
+# --- doorbells --------------------------------------------------------------------------------------------------------
+
+
+@given(checkpoint_id=text, task_ids=st.lists(text, max_size=4))
+def test_a_doorbell_says_what_was_rung(checkpoint_id: str, task_ids: list[str]) -> None:
+    assert read_ring(ring(checkpoint_id, task_ids)) == (checkpoint_id, task_ids)
+
+
+@settings(max_examples=300)
+@given(stored=st.one_of(st.binary(max_size=32), anything.map(pack)))
+def test_noise_at_the_door_is_refused_or_names_tasks(stored: bytes) -> None:
+    try:
+        checkpoint_id, task_ids = read_ring(stored)
+    except CorruptDataError:
+        return
+    assert isinstance(checkpoint_id, str)
+    assert all(isinstance(task_id, str) for task_id in task_ids)
+
+
+# --- plain records ----------------------------------------------------------------------------------------------------
+
+
+def test_a_record_is_taken_apart_by_its_reader_and_what_it_cannot_read_is_corrupt() -> None:
+    def first(record: list[object]) -> object:
+        return record[0]
+
+    assert unpack(pack([1, "a"]), "a pair", first) == 1
+    with pytest.raises(CorruptDataError, match="a number of 2 bytes cannot be read: a str where a int belongs"):
+        unpack(pack("a"), "a number", lambda record: expect(int, record))
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b"\xdd\xff\xff\xff\xff",  # a list of four billion
+        b"\xdf\xff\xff\xff\xff",  # a dict of four billion
+        b"\xc6\xff\xff\xff\xff",  # four gigabytes
+        b"\x91" * 100_000,  # very deep
+        b"\x81\x90\x01",  # a dict with a list for a key
+        b"\xa1\xff",  # text that is not UTF-8
+        b"\xd6\xff\x00",  # half a timestamp
+        b"\xc7\x0c\xff" + b"\xff" * 12,  # a timestamp with too many nanoseconds
+        b"",
+    ],
+)
+def test_hostile_bytes_are_corrupt_data_and_nothing_worse(hostile: bytes) -> None:
+    with pytest.raises(CorruptDataError):
+        unpack(hostile, "a record", lambda record: expect(complex, record))
