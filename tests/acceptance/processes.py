@@ -20,7 +20,9 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "COLUMNS": "100", **more}
 
 
-def phalanx(*arguments: str, stdin: str = "", env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def phalanx(
+    *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S
+) -> subprocess.CompletedProcess[str]:
     """Run ``phalanx`` to its end."""
     return subprocess.run(
         [PHALANX, *arguments],
@@ -29,7 +31,7 @@ def phalanx(*arguments: str, stdin: str = "", env: Mapping[str, str] | None = No
         text=True,
         cwd=PROJECT,
         env=environment(**(env or {})),
-        timeout=TIMEOUT_S,
+        timeout=timeout_s,
         check=False,
     )
 

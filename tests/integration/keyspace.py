@@ -1,6 +1,6 @@
 """What a test sees of the server it runs on: the keys under a prefix of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -33,8 +33,8 @@ class Keyspace:
 
     def names(self) -> list[str]:
         """The names of all keys, sorted."""
-        pattern = self.prefix.encode() + b"*"
-        return sorted(key.decode() for key in cast("list[bytes]", [*self.client.scan_iter(pattern, count=1000)]))
+        found = self.client.scan_iter(f"{self.prefix}*", count=1000)  # pyright: ignore[reportUnknownMemberType]
+        return sorted(key.decode() for key in cast("Iterator[bytes]", found))
 
     def everything(self) -> dict[str, bytes]:
         """The content of every key, as the server itself would move it elsewhere."""
@@ -42,7 +42,7 @@ class Keyspace:
 
     def ttl_ms(self, key: str) -> int:
         """How long a key still lives; -1 is for ever, and -2 says that there is none."""
-        return cast("int", self.client.pttl(key))
+        return self.client.pttl(key)
 
     def lasting(self) -> list[str]:
         """The keys without a time to live."""
@@ -55,6 +55,10 @@ class Keyspace:
     def write(self, key: str, fields: Mapping[str, bytes | str | int]) -> None:
         """Write into a hash, past everybody."""
         self.client.hset(key, mapping=cast("Any", dict(fields)))
+
+    def members(self, key: str) -> list[bytes]:
+        """A sorted set, in its order."""
+        return cast("list[bytes]", self.client.zrange(key, 0, -1))  # pyright: ignore[reportUnknownMemberType]
 
     def rings(self, key: str) -> list[bytes]:
         """A list."""

@@ -1,7 +1,7 @@
 """A superstep driven by hand: the test holds the lease, hands tasks to worker processes, and reads their outcomes."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -100,7 +100,7 @@ class Superstep:
         return TaskStore(client, scripts or Scripts(client, "phalanx.worker"), batch, worker, self.keyspace.prefix)
 
     @contextmanager
-    def worker(self, graph: Graph | None = None) -> Iterator[WorkerProcess]:
+    def worker(self, graph: Graph | None = None) -> Generator[WorkerProcess]:
         """A worker process, in this one, that knows the graph or another one in its place."""
         registry = GraphRegistry()
         known = graph or self.graph

@@ -253,7 +253,12 @@ def test_workers_that_race_to_record_leave_one_outcome_of_each_task(keyspace: Ke
     step = Superstep.of(keyspace)
     ids = [f"task-{number}" for number in range(50)]
     workers = [at_work(step, *ids, worker=str(number), attempt=number + 1) for number in range(RACERS)]
-    racing(RACERS, lambda number: [workers[number].record({each: str(number).encode()}, {}) for each in ids])
+
+    def record_all(number: int) -> None:
+        for each in ids:
+            workers[number].record({each: str(number).encode()}, {})
+
+    racing(RACERS, record_all)
     outcomes = step.recorded(*ids)
     assert outcomes.keys() == set(ids)
     assert set(outcomes.values()) <= {str(number).encode() for number in range(RACERS)}

@@ -1,6 +1,6 @@
 """Who is alive: workers say so, and coordinators see it."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -31,7 +31,7 @@ class Clock:
 
 
 @contextmanager
-def alive(keyspace: Keyspace, info: WorkerInfo) -> Iterator[Heartbeat]:
+def alive(keyspace: Keyspace, info: WorkerInfo) -> Generator[Heartbeat]:
     """A worker process whose heart beats."""
     heart = Heartbeat(keyspace.client, ClusterKeys(keyspace.prefix), info, with_parent=False)
     heart.start()
@@ -82,8 +82,8 @@ def test_a_heart_goes_on_beating(keyspace: Keyspace) -> None:
 def test_workers_are_counted_for_the_queues_they_serve(keyspace: Keyspace, roster: Roster) -> None:
     with alive(keyspace, ONE), alive(keyspace, TWO):
         everyone, few = roster.serving("phalanx"), roster.serving("gpu")
-    assert (everyone.slots, everyone.hosts, everyone.ids) == (3, ["host", "other"], {ONE.id, TWO.id})
-    assert (few.slots, few.hosts, few.ids) == (2, ["host"], {ONE.id})
+    assert (everyone.slots, everyone.hosts, everyone.ids) == (3, ["host", "other"], frozenset({ONE.id, TWO.id}))
+    assert (few.slots, few.hosts, few.ids) == (2, ["host"], frozenset({ONE.id}))
     assert roster.serving("no such queue").alive == ()
 
 

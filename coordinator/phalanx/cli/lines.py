@@ -1,4 +1,4 @@
-"""The view for a log: plain lines, one when a superstep starts, one when it is done, and few between."""
+"""The view for a log: plain lines, for each of the first supersteps and then once in a while."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,6 +8,8 @@ from phalanx.cli.progress import Place, Progress, count, duration, is_input_step
 from phalanx.constants import START
 
 EVERY_S: Final = 2.0
+STEPS_IN_FULL: Final = 20
+"""The supersteps that are told one by one; a loop goes on for thousands."""
 
 
 class LineView(Progress):
@@ -32,17 +34,17 @@ class LineView(Progress):
 
     def step_started(self, step: int, tasks: int, nodes: Sequence[str]) -> None:
         super().step_started(step, tasks, nodes)
-        if not is_input_step(nodes):
+        if not is_input_step(nodes) and self._is_time(every_step=True):
             self._line(f"{count(tasks, 'task')}")
 
     def task_ended(self, step: int, node: str, task_id: str, *, worker: str | None, failed: bool) -> None:
         super().task_ended(step, node, task_id, worker=worker, failed=failed)
         if node == START:
             return
-        if self.done == self.tasks:
+        if self.done == self.tasks and (self.failed or self._is_time(every_step=True)):
             failures = f", {self.failed} failed" if self.failed else ""
             self._line(f"done, {count(self.tasks, 'task')} in {duration(self.step_s)}{failures}")
-        elif self.clock() - self._written_at >= EVERY_S:
+        elif self._is_time():
             parts = [f"{self.done:,} of {count(self.tasks, 'task')}", self.rate, duration(self.step_s)]
             self._line(", ".join(part for part in parts if part))
 
@@ -57,6 +59,11 @@ class LineView(Progress):
 
     def worker_lost(self, worker: str, tasks: int) -> None:
         self.write(f"{self.name}: {lost_text(worker, tasks)}")
+
+    def _is_time(self, *, every_step: bool = False) -> bool:
+        """Whether a line is due: with every step of a short run, else once in a while."""
+        in_full = every_step and self.step <= STEPS_IN_FULL
+        return in_full or self.clock() - self._written_at >= EVERY_S
 
     def _line(self, text: str) -> None:
         self._written_at = self.clock()

@@ -47,7 +47,7 @@ from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import open_run
 from phalanx.coordinator.roster import Roster, Workers
 from phalanx.coordinator.run import Run, RunSettings
-from phalanx.errors import ClusterUnreachableError, NodeLostError, UnserializableError
+from phalanx.errors import ClusterUnreachableError, CorruptDataError, NodeLostError, UnserializableError
 from phalanx.protocol.batch import Batch, BatchTask
 from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.types import Send, Update
@@ -313,7 +313,11 @@ class ClusterLoop:
         return rung
 
     def _named(self, ring: bytes) -> list[str]:
-        checkpoint_id, task_ids = read_ring(ring)
+        try:
+            checkpoint_id, task_ids = read_ring(ring)
+        except CorruptDataError as error:  # a bell is a hint; what it should have said is found without it
+            logger.warning("run %s heard %s", self.address.run_id, error)
+            return []
         return task_ids if checkpoint_id == self.run.position.checkpoint_id else []
 
     def _collect(self, task_ids: Sequence[str]) -> Iterator[Emit]:

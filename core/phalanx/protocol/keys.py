@@ -10,7 +10,7 @@ that is not plain is replaced by a hash of it, so that no id, whatever it holds,
 | ``{T}:checkpoints`` | hash | namespace and id → checkpoint record | with the thread |
 | ``{T}:index`` | sorted set, by name | namespace and id of every checkpoint | with the thread |
 | ``{T}:writes:<place>`` | hash | task id → packed outcome, on one checkpoint | with the thread |
-| ``{T}:claims:<place>`` | hash | task id → worker process, attempt, since | until the step's commit, or a day after a run ended before |
+| ``{T}:claims:<place>`` | hash | task id → worker process, attempt, since | until the step's commit, or a day after |
 | ``inbox:<run>`` | list | doorbells for a run's coordinator | a minute after the last |
 | ``workers`` | hash | worker process → what it serves | entries are pruned by their reader |
 | ``worker:<id>`` | string | "alive" | its heartbeat deadline |

@@ -10,6 +10,7 @@ from phalanx.errors import CorruptDataError
 T = TypeVar("T")
 _library: Any = msgpack  # it comes without types
 _LIST: type[list[Any]] = list
+_DICT: type[dict[Any, Any]] = dict
 _packb: Callable[[object], bytes] = _library.packb
 _unpackb: Callable[..., Any] = _library.unpackb
 _UnpackError: type[Exception] = _library.exceptions.UnpackException
@@ -38,6 +39,15 @@ def expect_list(value: object) -> list[Any]:
         TypeError: it is not.
     """
     return expect(_LIST, value)
+
+
+def expect_dict(value: object) -> dict[Any, Any]:
+    """``value``, which came from outside and must be a dict.
+
+    Raises:
+        TypeError: it is not.
+    """
+    return expect(_DICT, value)
 
 
 def unpack(data: bytes, what: str, read: Callable[[Any], T]) -> T:

@@ -28,8 +28,8 @@ from phalanx.worker.functions import Invokable, UserFunction, name_of
 
 StateT = TypeVar("StateT", default=dict[str, Any])
 NodeAction: TypeAlias = Callable[..., object] | Invokable
-"""A node: takes the state (and optionally ``config``), returns an update, a ``Command``, or ``None``; may be async. Or a
-compiled graph."""
+"""A node: takes the state (and optionally ``config``), returns an update, a ``Command``, or ``None``; may be async.
+Or a compiled graph."""
 
 PathMap: TypeAlias = Mapping[Hashable, str] | Sequence[str]
 _RESERVED_CHARACTERS = ("|", ":")

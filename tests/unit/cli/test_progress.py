@@ -98,6 +98,16 @@ def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
+def test_lines_tell_the_first_supersteps_one_by_one_and_then_only_once_in_a_while() -> None:
+    view, written, clock = lines()
+    for step in range(1, 1001):
+        clock.now += 0.01
+        view.step_started(step, 1, ["work"])
+        end(view, 1)
+    assert sum("superstep 20 " in line for line in written) == 2
+    assert len(written) < 2 * 20 + 10
+
+
 def test_the_live_view_shows_step_tasks_workers_and_what_it_waits_for() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=140, color_system=None)
     view = LiveView("census", Place(start_hint="phalanx worker"), console)

@@ -120,6 +120,14 @@ def test_without_knowledge_of_what_was_updated_every_node_is_looked_at_and_the_t
     assert names(known) == ["c", "a", "a", "b"]
 
 
+def test_without_that_knowledge_nodes_are_ordered_by_name_too_and_none_is_missed() -> None:
+    blueprint = graph(*(node(name) for name in "cabd"))
+    state = state_after(blueprint, [given(*((f"to:{name}", None) for name in "dcab"))])
+    state.updated = None
+
+    assert names(planned(blueprint, state)) == ["a", "b", "c", "d"]
+
+
 def test_a_packet_for_a_node_that_is_gone_after_a_new_deployment_is_left_out() -> None:
     old = graph(node("a"), node("b"))
     state = state_after(old, [given(*packets("a", "b", "a"))])

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from phalanx.checkpoint.redis.client import pipelined
 from phalanx.protocol.keys import ClusterKeys
-from phalanx.protocol.plain import expect, pack, unpack
+from phalanx.protocol.plain import expect, expect_list, pack, unpack
 
 BEAT_EVERY_S: Final = 1.5
 DEADLINE_S: Final = 6.0
@@ -54,12 +54,12 @@ class WorkerInfo:
         """
 
         def read(record: Any) -> WorkerInfo:
-            identity, host, pid, queues, slots = expect(list, record)
+            identity, host, pid, queues, slots = expect_list(record)
             return cls(
                 expect(str, identity),
                 expect(str, host),
                 expect(int, pid),
-                tuple(expect(str, queue) for queue in expect(list, queues)),
+                tuple(expect(str, queue) for queue in expect_list(queues)),
                 expect(int, slots),
             )
 

@@ -13,6 +13,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
     def start(self, coroutine: Coroutine[object, object, None]) -> None:
@@ -23,12 +24,21 @@ class LoopThread:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="phalanx-loop", daemon=True).start()
+                self._thread = threading.Thread(target=_run, args=(self._loop,), name="phalanx-loop", daemon=True)
+                self._thread.start()
             return self._loop
 
     def close(self) -> None:
-        """Stop the loop."""
+        """Stop the loop, and wait until it has stopped."""
         with self._lock:
-            if self._loop is not None:
+            if self._loop is not None and self._thread is not None:
                 self._loop.call_soon_threadsafe(self._loop.stop)
-                self._loop = None
+                self._thread.join(timeout=2)
+                self._loop = self._thread = None
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()

@@ -7,7 +7,7 @@ from typing import Any, cast
 from phalanx.checkpoint.base import CheckpointMetadata, Version
 from phalanx.checkpoint.serde import Serializer
 from phalanx.protocol.batch import Ref, expect_ref
-from phalanx.protocol.plain import expect, pack, unpack
+from phalanx.protocol.plain import expect, expect_dict, expect_list, pack, unpack
 
 _FORMAT = 1
 
@@ -50,7 +50,7 @@ class CheckpointRecord:
         """
 
         def read(record: Any) -> CheckpointRecord:
-            stored, v, ts, parent, versions, seen, updated, metadata, values = expect(list, record)
+            stored, v, ts, parent, versions, seen, updated, metadata, values = expect_list(record)
             if stored != _FORMAT:
                 raise ValueError(f"format {stored!r} instead of {_FORMAT}")
             return cls(
@@ -58,10 +58,10 @@ class CheckpointRecord:
                 expect(str, ts),
                 None if parent is None else expect(str, parent),
                 _versions(versions),
-                {expect(str, node): _versions(known) for node, known in expect(dict, seen).items()},
-                None if updated is None else [expect(str, name) for name in expect(list, updated)],
-                cast("CheckpointMetadata", expect(dict, serializer.loads(expect(bytes, metadata)))),
-                {expect(str, name): expect_ref(ref) for name, ref in expect(dict, values).items()},
+                {expect(str, node): _versions(known) for node, known in expect_dict(seen).items()},
+                None if updated is None else [expect(str, name) for name in expect_list(updated)],
+                cast("CheckpointMetadata", expect_dict(serializer.loads(expect(bytes, metadata)))),
+                {expect(str, name): expect_ref(ref) for name, ref in expect_dict(values).items()},
             )
 
         return unpack(data, "a checkpoint", read)
@@ -69,7 +69,7 @@ class CheckpointRecord:
 
 def _versions(found: object) -> dict[str, Version]:
     versions: dict[str, Version] = {}
-    for name, version in expect(dict, found).items():
+    for name, version in expect_dict(found).items():
         if not isinstance(version, (int, str, float)):
             raise TypeError(f"a {type(version).__name__} where a version belongs")
         versions[expect(str, name)] = version

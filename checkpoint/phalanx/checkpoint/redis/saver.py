@@ -28,7 +28,7 @@ from phalanx.protocol.batch import Ref
 from phalanx.protocol.keys import DEFAULT_PREFIX, ThreadKeys, place, place_parts
 from phalanx.protocol.names import ERROR, TASKS
 from phalanx.protocol.outcome import Outcome, OutcomeKind
-from phalanx.protocol.plain import expect, pack, unpack
+from phalanx.protocol.plain import expect, expect_list, pack, unpack
 from phalanx.types import Send, Update
 
 _SCAN_PAGE = 100
@@ -244,7 +244,7 @@ def pack_write(channel: str, value: bytes) -> bytes:
 
 def _unpack_write(data: bytes) -> tuple[str, bytes]:
     def read(record: Any) -> tuple[str, bytes]:
-        channel, value = expect(list, record)
+        channel, value = expect_list(record)
         return expect(str, channel), expect(bytes, value)
 
     return unpack(data, "a pending write", read)
