@@ -256,8 +256,11 @@ class Built:
                 return self.types.Send(NAMES[target.node], {"generation": generation + 1, "value": place})
 
     def _path(self, place: int, branch: BranchPlan) -> Callable[..., Any]:
-        def path(state: Any) -> Any:
+        def path(state: Any, config: Any) -> Any:
             seen = cast("AnyState", state)
+            # A path reads no generation, so packets of paths would multiply without end.
+            if config["metadata"]["langgraph_step"] % 4 > 1:
+                seen = {**seen, "generation": _MOST_GENERATIONS}
             targets = branch.early if seen.get("count", 0) < branch.limit else branch.late
             if not branch.mapped:
                 found = [t for t in self._targets(targets, seen) if t != self.graphs.END or len(targets) > 1]

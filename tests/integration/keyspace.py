@@ -33,8 +33,9 @@ class Keyspace:
 
     def names(self) -> list[str]:
         """The names of all keys, sorted."""
-        found = self.client.scan_iter(f"{self.prefix}*", count=1000)  # pyright: ignore[reportUnknownMemberType]
-        return sorted(key.decode() for key in cast("Iterator[bytes]", found))
+        client = cast("Any", self.client)  # the client library leaves this method half typed
+        found: Iterator[bytes] = client.scan_iter(f"{self.prefix}*", count=1000)
+        return sorted(key.decode() for key in found)
 
     def everything(self) -> dict[str, bytes]:
         """The content of every key, as the server itself would move it elsewhere."""

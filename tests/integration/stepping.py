@@ -87,7 +87,6 @@ class Superstep:
             checkpoint_id=FIRST,
             step=1,
             token=self.lease.token if token is None else token,
-            inbox=self.inbox,
             state=state,
             config=serializer.dumps({}),
             ttl_s=self.store.ttl_s,

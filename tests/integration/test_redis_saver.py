@@ -390,7 +390,7 @@ def test_a_corrupt_record_is_an_error(redis_saver: RedisSaver, keyspace: Keyspac
 
 
 @pytest.mark.parametrize("part", range(9))
-@pytest.mark.parametrize("value", [b"\xc0", [["a", 1]], 1.5, {"a": None}, {1: {"a": "b"}}, -1], ids=repr)
+@pytest.mark.parametrize("value", [b"\xc0", [["a", 1]], 1.5, {"a": None}, {1: {"a": "b"}}], ids=repr)
 def test_a_record_with_a_part_of_another_kind_is_an_error(
     redis_saver: RedisSaver, keyspace: Keyspace, part: int, value: object
 ) -> None:
@@ -398,8 +398,6 @@ def test_a_record_with_a_part_of_another_kind_is_an_error(
     key = redis_saver.keys("t").checkpoints
     ((name, data),) = keyspace.fields(key).items()
     fields: list[Any] = unpack(data, "a record", list)
-    if isinstance(value, int) and isinstance(fields[part], int) and part != 0:
-        pytest.skip("this is what belongs there")
     fields[part] = value
     keyspace.write(key, {name.decode(): pack(fields)})
     with pytest.raises(SerializationError):

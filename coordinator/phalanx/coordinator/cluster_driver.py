@@ -268,7 +268,6 @@ class ClusterLoop:
             checkpoint_id=at.checkpoint_id,
             step=at.step,
             token=self._lease.token,
-            inbox=where.inbox,
             state={name: refs.refs[name] for name in read if name in refs.refs},
             config=self._config_bytes,
             ttl_s=where.ttl_s,

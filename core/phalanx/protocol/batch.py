@@ -27,7 +27,6 @@ _FIELDS: Final[Mapping[str, type[Any]]] = {
     "checkpoint_id": str,
     "step": int,
     "token": int,
-    "inbox": str,
     "state": dict,
     "config": bytes,
     "ttl_s": int,
@@ -55,7 +54,6 @@ class Batch:
         graph, fingerprint: which graph, in which version.
         run_id, thread_id, namespace, checkpoint_id, step: where in which run.
         token: the fencing token of the coordinator that sent it; a worker refuses the batch once it is stale.
-        inbox: the key to ring at.
         state: what the tasks may read, by channel.
         config: the run's config, serialized.
         ttl_s: how long what is stored for this run may stay; 0 for a thread that is kept.
@@ -69,7 +67,6 @@ class Batch:
     checkpoint_id: str
     step: int
     token: int
-    inbox: str
     state: Mapping[str, Ref]
     config: bytes
     ttl_s: int
@@ -88,7 +85,6 @@ class Batch:
             self.checkpoint_id,
             self.step,
             self.token,
-            self.inbox,
             dict(self.state),
             self.config,
             self.ttl_s,

@@ -5,12 +5,12 @@ that is not plain is replaced by a hash of it, so that no id, whatever it holds,
 
 | key (after the prefix) | type | holds | lives |
 |---|---|---|---|
-| ``{T}:lease`` | hash | owner, fencing token, expiry (ms, server clock) | with the thread |
+| ``{T}:lease`` | hash | owner, fencing token, expiry (ms, server clock), step | with the thread |
 | ``{T}:blobs`` | hash | digest → immutable serialized value | with the thread |
 | ``{T}:checkpoints`` | hash | namespace and id → checkpoint record | with the thread |
 | ``{T}:index`` | sorted set, by name | namespace and id of every checkpoint | with the thread |
 | ``{T}:writes:<place>`` | hash | task id → packed outcome, on one checkpoint | with the thread |
-| ``{T}:claims:<place>`` | hash | task id → worker process, attempt, since | until the step's commit, or a day after |
+| ``{T}:claims:<place>`` | hash | task id → attempt, worker, since, call | until the step's commit, or a day after |
 | ``inbox:<run>`` | list | doorbells for a run's coordinator | a minute after the last |
 | ``workers`` | hash | worker process → what it serves | entries are pruned by their reader |
 | ``worker:<id>`` | string | "alive" | its heartbeat deadline |

@@ -35,7 +35,6 @@ batches = st.builds(
     checkpoint_id=without_nul,
     step=numbers,
     token=numbers,
-    inbox=text,
     state=st.dictionaries(text, refs, max_size=3),
     config=st.binary(max_size=8),
     ttl_s=numbers,
@@ -46,17 +45,17 @@ anything = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.one_of(text, numbers), inner, max_size=3)),
     max_leaves=12,
 )
-FIELDS: Final = 14
+FIELDS: Final = 13
 
 
 def example() -> list[Any]:
     one = BatchTask("id", "node", 1, ("__pregel_push", 3), ("__pregel_push",), "digest")
-    return Batch("g", "f", "r", "t", "", "c", 2, 7, "inbox", {"a": b"1"}, b"config", 0, [one]).to_wire()
+    return Batch("g", "f", "r", "t", "", "c", 2, 7, {"a": b"1"}, b"config", 0, [one]).to_wire()
 
 
 def assert_well_formed(batch: Batch) -> None:
     """Every part is what its annotation says; the rest of the worker relies on it."""
-    for name in ("graph", "fingerprint", "run_id", "thread_id", "namespace", "checkpoint_id", "inbox"):
+    for name in ("graph", "fingerprint", "run_id", "thread_id", "namespace", "checkpoint_id"):
         assert isinstance(getattr(batch, name), str)
     for name in ("step", "token", "ttl_s"):
         assert isinstance(getattr(batch, name), int)
@@ -81,7 +80,7 @@ def test_a_batch_survives_the_wire(batch: Batch) -> None:
 def test_the_wire_form_is_pinned() -> None:
     assert example() == [
         FORMAT,
-        *("g", "f", "r", "t", "", "c", 2, 7, "inbox", {"a": b"1"}, b"config", 0),
+        *("g", "f", "r", "t", "", "c", 2, 7, {"a": b"1"}, b"config", 0),
         [["id", "node", 1, ["__pregel_push", 3], ["__pregel_push"], "digest"]],
     ]
     assert FORMAT == 1
