@@ -9,10 +9,12 @@ class RunnableConfig(TypedDict, total=False):
     """Settings of one run. Every key may be left out.
 
     Keys:
-        configurable: what selects state and is free for the user: ``thread_id``, ``checkpoint_id``,
-        ``checkpoint_ns``, …. recursion_limit: the most supersteps this run may take. max_concurrency: the most tasks
-        of one superstep that may run at once. tags, metadata: labels; metadata is stored with each checkpoint.
-        run_name, run_id: how the run is called. callbacks: handlers of the ``langchain`` extra.
+        configurable: what selects state (``thread_id``, ``checkpoint_id``, ``checkpoint_ns``), and the user's own.
+        recursion_limit: the most supersteps this run may take.
+        max_concurrency: the most tasks of one superstep that may run at once.
+        tags, metadata: labels; metadata is stored with each checkpoint.
+        run_name, run_id: how the run is called.
+        callbacks: accepted for the sake of configs made for other libraries; they stay in the calling process.
     """
 
     tags: list[str]

@@ -1,4 +1,4 @@
-"""The names a graph's author writes: the virtual nodes and the tags the engine understands."""
+"""The names a graph's author writes: the virtual nodes, and tags that other tools give a meaning."""
 
 from typing import Final
 
@@ -9,9 +9,9 @@ END: Final = "__end__"
 """The virtual node after the last: an edge to it ends that path."""
 
 TAG_HIDDEN: Final = "langsmith:hidden"
-"""A node with this tag is left out of streams and traces."""
+"""What marks a step that tracing leaves out. The engine itself does not look at tags."""
 
 TAG_NOSTREAM: Final = "nostream"
-"""A chat model with this tag is left out of ``messages`` streams."""
+"""What marks a chat model whose tokens are not streamed. The engine itself does not look at tags."""
 
 __all__ = ["END", "START", "TAG_HIDDEN", "TAG_NOSTREAM"]

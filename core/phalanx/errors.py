@@ -59,6 +59,20 @@ class ParentCommand(GraphBubbleUp):
     """A ``Command`` for the graph above; at the top there is none, and it reaches the caller."""
 
 
+class AsyncOnlyError(PhalanxError, TypeError):
+    """A coroutine function was reached by a synchronous call of the graph. No part of it has run."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return (
+            f'No synchronous function provided to "{self.name}": it is a coroutine function. '
+            f"Call the graph with ainvoke() or astream(), or run it on a cluster, whose workers run both kinds"
+        )
+
+
 class NodeCancelledError(PhalanxError):
     """A node's own code raised ``asyncio.CancelledError``; nobody had cancelled it."""
 
@@ -173,7 +187,7 @@ class GraphVersionError(ClusterError):
 
 
 class ThreadBusyError(ClusterError):
-    """Another run is driving this thread. One driver a thread: wait for it, cancel it, or use another ``thread_id``."""
+    """Another run is driving this thread. One driver a thread: wait for it, or use another ``thread_id``."""
 
     def __init__(self, thread_id: str, owner: str, expires_in_s: float) -> None:
         super().__init__(thread_id, owner, expires_in_s)
@@ -189,7 +203,8 @@ class ThreadBusyError(ClusterError):
 
 
 class StaleLeaseError(ClusterError):
-    """This coordinator lost its lease on the thread: another one has a newer fencing token. Nothing was written."""
+    """This coordinator lost its lease on the thread: another one took it, or the state server lost it. The superstep at
+    hand was not committed; what was committed before stays."""
 
 
 class NodeLostError(ClusterError):
@@ -233,6 +248,7 @@ class RemoteTraceback(Exception):
 
 
 __all__ = [
+    "AsyncOnlyError",
     "ClusterError",
     "ClusterUnreachableError",
     "CorruptDataError",

@@ -9,9 +9,9 @@ from tests.behaviour.drivers import Drive, Inline, compiled, thread
 from tests.behaviour.states import Update, Words, chain, gives, says
 
 from phalanx.constants import START
+from phalanx.errors import AsyncOnlyError
 from phalanx.graph import StateGraph
 from phalanx.types import Send
-from phalanx.worker.functions import AsyncOnlyError
 
 
 async def slowly(_: Words) -> Update:

@@ -216,3 +216,43 @@ def test_threads_of_the_cluster_can_be_deleted(cluster: InProcessCluster) -> Non
 
     assert not snapshot_of_keys(cluster, "deleted")
     assert drive.get_state(graph, config).values == {}
+
+
+def test_a_thread_whose_name_is_no_text_is_refused_on_a_cluster(cluster: InProcessCluster) -> None:
+    graph = compiled(chain("a")).with_cluster(cluster)
+    with pytest.raises(ValueError, match="no text that can be sent"):
+        graph.invoke({}, thread("half \ud800"))
+
+
+def twelve(_: Words) -> list[Send]:
+    return [Send("work", number) for number in range(12)]
+
+
+class Crowd:
+    """A node that notes how many of its tasks run at once, and lingers a moment so that others may come."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._others = threading.Event()
+        self.inside = 0
+        self.most = 0
+
+    def __call__(self, number: int) -> Update:
+        with self._lock:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+        self._others.wait(0.005)
+        with self._lock:
+            self.inside -= 1
+        return {"count": 1}
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_max_concurrency_bounds_the_tasks_of_a_superstep_on_every_driver(drive: Drive, limit: int) -> None:
+    crowd = Crowd()
+    builder = StateGraph(Words)
+    builder.add_node("work", crowd)
+    builder.add_conditional_edges(START, twelve, ["work"])
+
+    assert drive.invoke(compiled(builder), {}, {"max_concurrency": limit})["count"] == 12
+    assert crowd.most <= limit

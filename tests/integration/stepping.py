@@ -14,13 +14,14 @@ from phalanx.checkpoint.redis.thread_store import Lease, ThreadStore
 from phalanx.checkpoint.serde import Serializer, decode_exception
 from phalanx.graph import CompiledStateGraph
 from phalanx.protocol.batch import Batch, BatchTask, Ref
+from phalanx.protocol.doorbell import read_ring
 from phalanx.protocol.keys import ClusterKeys
 from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.worker.fingerprint import fingerprint
 from phalanx.worker.process import WorkerProcess
 from phalanx.worker.registry import GraphRegistry
 from phalanx.worker.settings import WorkerSettings
-from phalanx.worker.task_store import TaskStore, read_ring
+from phalanx.worker.task_store import TaskStore
 
 Graph = CompiledStateGraph[Any]
 

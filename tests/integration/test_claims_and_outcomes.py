@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypedDict, TypeVar
 
 import pytest
+from redis import Redis
 from tests.integration.keyspace import Keyspace
 from tests.integration.stepping import FIRST, Graph, Superstep, task
 
 from phalanx.checkpoint.redis.scripts import Argument, Scripts
 from phalanx.graph import END, START, StateGraph
-from phalanx.worker.task_store import TaskStore, read_ring
+from phalanx.protocol.doorbell import read_ring
+from phalanx.worker.task_store import TaskStore
 
 T = TypeVar("T")
 RACERS = 8
@@ -56,7 +58,7 @@ def racing(count: int, act: Callable[[int], T]) -> list[T]:
 class RepeatedScripts(Scripts):
     """Every call reaches the server twice, as when the first reply is lost with its connection and it is retried."""
 
-    def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument], pipe: object = None) -> object:
+    def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument], pipe: Redis | None = None) -> object:
         super().run(name, keys, arguments, pipe)
         return super().run(name, keys, arguments, pipe)
 

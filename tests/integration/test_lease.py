@@ -40,9 +40,9 @@ def test_a_second_owner_is_refused_and_told_who_holds_the_thread_and_for_how_lon
 def test_the_same_owner_may_take_the_thread_again_and_its_older_token_is_stale(keyspace: Keyspace) -> None:
     store = keyspace.thread()
     older, newer = store.acquire("a"), store.acquire("a")
-    store.renew(newer)
+    store.renew(newer, "", "c")
     with pytest.raises(StaleLeaseError):
-        store.renew(older)
+        store.renew(older, "", "c")
 
 
 def test_an_expired_lease_can_be_taken(keyspace: Keyspace) -> None:
@@ -62,7 +62,7 @@ def test_renewing_keeps_an_expired_lease_that_nobody_took(keyspace: Keyspace) ->
     store = keyspace.thread()
     lease = store.acquire("a")
     keyspace.expire_lease(store)
-    store.renew(lease)
+    store.renew(lease, "", "c")
     with pytest.raises(ThreadBusyError):
         store.acquire("b")
 
@@ -77,17 +77,17 @@ def test_a_stale_token_renews_releases_and_deletes_nothing(keyspace: Keyspace) -
     keyspace.client.expire(store.keys.claims("", "c1"), 60)
     before = keyspace.everything()
     with pytest.raises(StaleLeaseError, match="run a lost its lease on thread 't'"):
-        store.renew(stale)
+        store.renew(stale, "", "c")
     store.release(stale, "", "c1")
     store.drop(stale, "", ["c1"])
     assert keyspace.everything() == before
-    store.renew(current)
+    store.renew(current, "", "c")
 
 
 def test_a_thread_without_a_lease_is_nobodys(keyspace: Keyspace) -> None:
     store = keyspace.thread()
     with pytest.raises(StaleLeaseError):
-        store.renew(Lease("a", 1))
+        store.renew(Lease("a", 1), "", "c")
     assert not keyspace.names()
 
 
@@ -105,3 +105,17 @@ def test_a_lease_lives_as_long_as_its_thread(keyspace: Keyspace, ttl_s: int, las
     store = keyspace.thread(ttl_s=ttl_s)
     store.acquire("a")
     assert (keyspace.lasting() == [store.keys.lease]) is lasts
+
+
+def test_renewing_keeps_alive_what_a_run_that_is_not_kept_works_on(keyspace: Keyspace) -> None:
+    store = keyspace.thread(ttl_s=60)
+    lease = store.acquire("a")
+    commit = {"blobs": {"d": b"x"}, "namespace": "", "checkpoint_id": "c", "parent_id": "", "record": b"r"}
+    store.commit(lease=lease, **commit)  # type: ignore[arg-type]
+    keyspace.write(store.keys.writes("", "c"), {"task": b"outcome"})
+    keyspace.write(store.keys.claims("", "c"), {"task": b"claim"})
+    for name in keyspace.names():
+        keyspace.client.pexpire(name, 1000)
+    store.renew(lease, "", "c")
+    assert {name: keyspace.ttl_ms(name) > 1000 for name in keyspace.names()} == dict.fromkeys(keyspace.names(), True)
+    assert len(keyspace.names()) == 6

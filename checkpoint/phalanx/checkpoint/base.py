@@ -21,6 +21,8 @@ PendingWrite: TypeAlias = tuple[str, str, Any]
 """Task id, channel, value."""
 
 CHECKPOINT_FORMAT: Final = 4
+"""What ``v`` is in checkpoints that are written here."""
+
 SPECIAL_WRITES: Final[Mapping[str, int]] = {ERROR: -1, "__scheduled__": -2, INTERRUPT: -3, RESUME: -4}
 """Writes about a task have fixed places, so that a later one replaces the one before."""
 

@@ -4,19 +4,17 @@ import os
 import sys
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from phalanx.cli.exits import EXIT_CODES, CommandError, ExitCode, OutputClosedError
 from phalanx.cli.signals import exit_on_interrupt
 from phalanx.cli.streams import results_on_stdout, say
+from phalanx.worker.settings import BROKER_URL_VARIABLE, URL_VARIABLE
 
 if TYPE_CHECKING:
     from phalanx.cli.run import Remote
-
-URL_VARIABLE: Final = "PHALANX_URL"
-BROKER_URL_VARIABLE: Final = "PHALANX_BROKER_URL"
 
 app = typer.Typer(
     name="phalanx",
@@ -50,7 +48,7 @@ BrokerUrl = Annotated[
     ),
 ]
 Prefix = Annotated[
-    str | None, typer.Option("--prefix", help="What all keys on the server start with (default: phalanx).")
+    str | None, typer.Option("--prefix", help="What all keys on the server start with (default: phalanx:).")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Write the result as JSON, and nothing else, to standard output.")]
 

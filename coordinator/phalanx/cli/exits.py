@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
 
 EXIT_CODES: Final = (
     "Exit codes: 0 it worked; 1 the graph or one of its nodes failed; 2 wrong usage, target or input; "
-    "3 no server answers; 130 interrupted with Ctrl-C."
+    "3 no server answers; 130 interrupted with Ctrl-C; 143 terminated."
 )
 """For the help of every command."""
 

@@ -131,15 +131,24 @@ def _place(name: str, options: RunOptions) -> Place:
     match options.where:
         case int() as workers:
             return Place(local_workers=workers)
-        case Remote(url=url, queue=queue):
-            from phalanx.checkpoint.redis.client import without_password
-
-            queues = "" if queue == DEFAULT_QUEUE else f" --queues {queue}"
-            return Place(
-                start_hint=f"phalanx worker --url {without_password(url)}{queues} --graph {name}={options.target}"
-            )
+        case Remote() as remote:
+            return Place(start_hint=f"phalanx worker {_worker_options(remote)} --graph {name}={options.target}")
         case None:
             return Place()
+
+
+def _worker_options(remote: Remote) -> str:
+    """The options of a worker that serves the same cluster."""
+    from phalanx.checkpoint.redis.client import without_password
+
+    options = [f"--url {without_password(remote.url)}"]
+    if remote.broker_url:
+        options.append(f"--broker-url {without_password(remote.broker_url)}")
+    if remote.queue != DEFAULT_QUEUE:
+        options.append(f"--queues {remote.queue}")
+    if remote.prefix != DEFAULT_PREFIX:
+        options.append(f"--prefix {remote.prefix}")
+    return " ".join(options)
 
 
 @contextmanager

@@ -52,7 +52,11 @@ class Broker:
             raise ClusterUnreachableError("broker", without_password(self._url), str(error)) from error
 
     def depth(self, queue: str) -> int:
-        """How many messages wait in a queue that no worker has taken yet."""
+        """How many messages wait in a queue that no worker has taken yet.
+
+        Raises:
+            ClusterUnreachableError: the broker does not say.
+        """
         try:
             with self._lock, self._app.connection_for_write() as connection:
                 channel: Any = connection.default_channel

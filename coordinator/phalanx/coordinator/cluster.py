@@ -4,7 +4,7 @@ import os
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, Protocol, Self
+from typing import Protocol, Self
 
 from phalanx.checkpoint.base import BaseCheckpointSaver
 from phalanx.checkpoint.configs import CheckpointAddress
@@ -26,9 +26,7 @@ from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.fingerprint import fingerprint
 from phalanx.worker.heartbeat import WorkerInfo
 from phalanx.worker.registry import CompiledGraph
-
-URL_VARIABLE: Final = "PHALANX_URL"
-BROKER_URL_VARIABLE: Final = "PHALANX_BROKER_URL"
+from phalanx.worker.settings import BROKER_URL_VARIABLE, URL_VARIABLE
 
 
 class Announcer(Protocol):
@@ -206,11 +204,11 @@ class Cluster:
     def _keeping(self, config: RunnableConfig, saver: BaseCheckpointSaver | None, run_id: str) -> Keeping:
         configurable: Mapping[str, object] = config.get("configurable", {})
         if saver is not None and saver is not self.saver:
-            thread = CheckpointAddress.of(config).thread_id
+            thread = _thread_of(config)
             store = ThreadStore(self._connections.client, self.saver.keys(f"{thread}\x00working"), WORKING_LIFE_S)
             return KeepingElsewhere(store, saver, self.saver, config)
         if "thread_id" in configurable:
-            thread = CheckpointAddress.of(config).thread_id
+            thread = _thread_of(config)
             return Keeping(
                 ThreadStore(self._connections.client, self.saver.keys(thread), 0), self.saver, config, kept=True
             )
@@ -222,3 +220,12 @@ class Cluster:
         if known is None:
             known = self._fingerprints[id(blueprint)] = (blueprint, fingerprint(blueprint))
         return known[1]
+
+
+def _thread_of(config: RunnableConfig) -> str:
+    thread_id = CheckpointAddress.of(config).thread_id
+    try:
+        thread_id.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"thread_id {thread_id!r} is no text that can be sent to workers: {error.reason}") from error
+    return thread_id

@@ -13,7 +13,8 @@ import contextvars
 import logging
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final, cast
@@ -49,17 +50,24 @@ from phalanx.coordinator.roster import Roster, Workers
 from phalanx.coordinator.run import Run, RunSettings
 from phalanx.errors import ClusterUnreachableError, CorruptDataError, NodeLostError, UnserializableError
 from phalanx.protocol.batch import Batch, BatchTask
+from phalanx.protocol.doorbell import read_ring
 from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.types import Send, Update
 from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.run_task import StateView, call_here, run_task, run_to_end
 from phalanx.worker.task_context import note_task
-from phalanx.worker.task_store import read_ring
 
 LOOK_EVERY_S: Final = 1.0
+"""How often the loop looks for what no doorbell tells."""
+
 UNCLAIMED_AFTER_S: Final = 5.0
+"""How long a task may stay unclaimed, with nothing in the queue, before its message counts as lost."""
+
 MAX_ATTEMPTS: Final = 3
+"""How many worker processes a task may take down."""
+
 SAY_WAITING_EVERY_S: Final = 3.0
+_SAY_WAITING_AFTER_S: Final = 1.0
 _RINGS_AT_ONCE: Final = 1000
 
 logger = logging.getLogger("phalanx.coordinator")
@@ -216,7 +224,7 @@ class ClusterLoop:
             yield from self._collect(self._rung())
             now = time.monotonic()
             if now - self._renewed_at >= RENEW_EVERY_S:
-                self.keeping.store.renew(self._lease)
+                self.keeping.renew(self._lease)
                 self._renewed_at = now
             if now - self._looked_at >= LOOK_EVERY_S:
                 self._looked_at = now
@@ -242,7 +250,7 @@ class ClusterLoop:
         workers = self.connections.roster.serving(self.address.queue)
         if workers.ids != self._workers.ids:
             self._workers = workers
-            self.observer.workers_changed(self.address.queue, workers.slots, workers.hosts)
+            self.observer.workers_changed(self.address.queue, len(workers.alive), workers.hosts)
         if workers.slots:
             self._waiting_since = None
         else:
@@ -285,7 +293,7 @@ class ClusterLoop:
     def _say_waiting(self) -> None:
         now = time.monotonic()
         if self._waiting_since is None:
-            self._waiting_since, self._said_waiting_at = now, now - SAY_WAITING_EVERY_S + 1
+            self._waiting_since, self._said_waiting_at = now, now - SAY_WAITING_EVERY_S + _SAY_WAITING_AFTER_S
         if now - self._said_waiting_at >= SAY_WAITING_EVERY_S:
             self._said_waiting_at = now
             self.observer.waiting_for_workers(self.address.queue, now - self._waiting_since)
@@ -361,30 +369,36 @@ class ClusterLoop:
             return
         yield from self._collect(old)
         left = [task_id for task_id in old if task_id in self._handout.flights]
-        claims = self.keeping.store.claims("", self.run.position.checkpoint_id, left)
+        claims = self._claims(left)
         dead = self.connections.roster.dead(worker for _, worker in claims.values())
-        lost: dict[str, list[str]] = {}
-        for task_id, (_, worker) in claims.items():
-            if worker in dead:
-                lost.setdefault(worker, []).append(task_id)
+        lost = {task_id: claim for task_id, claim in claims.items() if claim[1] in dead}
         if lost:  # what they still recorded before they died counts
-            yield from self._collect([task_id for task_ids in lost.values() for task_id in task_ids])
-        for worker, task_ids in lost.items():
-            yield from self._lost(worker, [task_id for task_id in task_ids if task_id in self._handout.flights])
+            yield from self._collect([*lost])
+            yield from self._lost({task_id: lost[task_id] for task_id in lost if task_id in self._handout.flights})
         self._resend([task_id for task_id in left if task_id not in claims], now)
 
-    def _lost(self, worker: str, task_ids: Sequence[str]) -> Iterator[Emit]:
-        if not task_ids:
-            return
-        logger.warning(
-            "worker process %s is gone; run %s hands its %d tasks out again", worker, self.address.run_id, len(task_ids)
-        )
-        self.observer.worker_lost(worker, len(task_ids))
-        for task_id in task_ids:
-            flight = self._handout.lost(task_id, worker)
-            if flight.attempt >= MAX_ATTEMPTS:
+    def _claims(self, task_ids: Sequence[str]) -> dict[str, tuple[int, str]]:
+        """Attempt and worker process of those tasks whose present attempt is claimed, or one after it.
+
+        The claim of an attempt before says nothing: its process was found dead already.
+        """
+        found = self.keeping.store.claims("", self.run.position.checkpoint_id, task_ids)
+        return {
+            task_id: claim for task_id, claim in found.items() if claim[0] >= self._handout.flights[task_id].attempt
+        }
+
+    def _lost(self, claims: Mapping[str, tuple[int, str]]) -> Iterator[Emit]:
+        """Hand tasks out again whose worker process is gone, unless that happened too often."""
+        for worker, number in Counter(worker for _, worker in claims.values()).items():
+            logger.warning(
+                "worker process %s is gone; run %s hands its %d tasks out again", worker, self.address.run_id, number
+            )
+            self.observer.worker_lost(worker, number)
+        for task_id, (attempt, worker) in claims.items():
+            flight = self._handout.lost(task_id, worker, attempt)
+            if len(flight.lost_on) >= MAX_ATTEMPTS:
                 self._handout.give_up(task_id)
-                error = NodeLostError(flight.task.name, task_id, flight.attempt, flight.lost_on)
+                error = NodeLostError(flight.task.name, task_id, len(flight.lost_on), flight.lost_on)
                 yield from self._tell(TaskFailed(task_id, note_task(error, flight.task.name, task_id)), worker=worker)
 
     def _resend(self, task_ids: Sequence[str], now: float) -> None:

@@ -18,20 +18,46 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil, inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from phalanx.coordinator.plan import Task
 
 BATCHES_PER_SLOT: Final = 2
+"""The window: one batch to run, and one to go on with at once."""
+
 TARGET_BATCH_S: Final = 0.05
+"""How much work a batch holds: a message's price is little beside it, and a slot's last batch is soon done."""
+
 MAX_BATCH: Final = 256
+"""The most tasks of a batch that runs in a thread."""
+
 MAX_ASYNC_BATCH: Final = 64
-_NEWEST_WEIGHT: Final = 0.3
+"""The most tasks of a batch that runs side by side on a slot's event loop."""
+
+_NEWEST_WEIGHT: Final = 0.3  # of the moving average of a node's pace
+
+
+class Waiting(NamedTuple):
+    """A task that is to be handed out, for the first time or again.
+
+    Attributes:
+        lost_on: the worker processes it was lost with.
+    """
+
+    task: Task
+    attempt: int = 1
+    lost_on: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class Flight:
-    """A task that was handed out and has no outcome yet."""
+    """A task that was handed out and has no outcome yet.
+
+    Attributes:
+        batch: the number of the batch it went with.
+        since: when that was, in seconds of the driver's clock.
+        lost_on: the worker processes it was lost with.
+    """
 
     task: Task
     attempt: int
@@ -60,16 +86,14 @@ class HandOut:
     async_nodes: frozenset[str]
     limit: int | None = None
     pace: dict[str, float] = field(default_factory=dict[str, float])
-    waiting: deque[tuple[Task, int, tuple[str, ...]]] = field(
-        default_factory=lambda: deque[tuple[Task, int, tuple[str, ...]]]()
-    )
+    waiting: deque[Waiting] = field(default_factory=lambda: deque[Waiting]())
     flights: dict[str, Flight] = field(default_factory=dict[str, Flight])
     _open: dict[int, int] = field(default_factory=dict[int, int])
     _batches: int = 0
 
     def add(self, tasks: Iterable[Task]) -> None:
         """Take the tasks of a superstep."""
-        self.waiting.extend((task, 1, ()) for task in tasks)
+        self.waiting.extend(Waiting(task) for task in tasks)
 
     def next_batches(self, slots: int, now: float) -> list[HandedOut]:
         """The batches to send now, given how many slots are alive."""
@@ -81,7 +105,7 @@ class HandOut:
     def _next_batch(self, slots: int, now: float) -> HandedOut:
         self._batches += 1
         most, spent_s = min(self._most(slots), self._room()), 0.0
-        on_loop = self.waiting[0][0].name in self.async_nodes
+        on_loop = self.waiting[0].task.name in self.async_nodes
         tasks: list[tuple[Task, int]] = []
         while self.waiting and len(tasks) < most:
             task, attempt, lost_on = self.waiting[0]
@@ -100,7 +124,7 @@ class HandOut:
 
     def _most(self, slots: int) -> int:
         """The most tasks of the next batch, so that there is something for every slot."""
-        if self.waiting[0][0].name in self.async_nodes:
+        if self.waiting[0].task.name in self.async_nodes:
             idle = slots - len(self._open)
             return min(ceil(len(self.waiting) / (idle if idle > 0 else slots)), MAX_ASYNC_BATCH)
         return min(ceil(len(self.waiting) / (slots * BATCHES_PER_SLOT)), MAX_BATCH)
@@ -125,24 +149,28 @@ class HandOut:
         before = self.pace.get(name)
         self.pace[name] = seconds if before is None else before + _NEWEST_WEIGHT * (seconds - before)
 
-    def lost(self, task_id: str, worker: str) -> Flight:
-        """The worker process that claimed a task is gone: hand it out again, first of all, as the next attempt."""
+    def lost(self, task_id: str, worker: str, claimed: int = 1) -> Flight:
+        """The worker process that claimed a task is gone: hand it out again, first of all, as the next attempt.
+
+        Args:
+            claimed: the attempt that was claimed. It is later than ours if an earlier run had come further.
+        """
         flight = self.flights.pop(task_id)
         self._close(flight)
         flight.lost_on = (*flight.lost_on, worker)
-        self.waiting.appendleft((flight.task, flight.attempt + 1, flight.lost_on))
+        self.waiting.appendleft(Waiting(flight.task, max(flight.attempt, claimed) + 1, flight.lost_on))
         return flight
 
     def unclaimed(self, task_id: str) -> None:
         """No worker took a task and its message is gone: hand it out again. It is still the same attempt."""
         flight = self.flights.pop(task_id)
         self._close(flight)
-        self.waiting.appendleft((flight.task, flight.attempt, flight.lost_on))
+        self.waiting.appendleft(Waiting(flight.task, flight.attempt, flight.lost_on))
 
     def give_up(self, task_id: str) -> None:
         """A task that was about to be handed out is not."""
-        if any(item[0].id == task_id for item in self.waiting):
-            self.waiting = deque(item for item in self.waiting if item[0].id != task_id)
+        if any(item.task.id == task_id for item in self.waiting):
+            self.waiting = deque(item for item in self.waiting if item.task.id != task_id)
 
     def older_than(self, age_s: float, now: float) -> list[Flight]:
         """The tasks that were handed out at least ``age_s`` ago."""
@@ -160,8 +188,8 @@ class HandOut:
         for flight in self.flights.values():
             counted[flight.batch] = counted.get(flight.batch, 0) + 1
         assert counted == self._open, f"open batches {self._open}, tasks in flight {counted}"
-        waiting = {item[0].id for item in self.waiting}
-        assert len(waiting) == len(self.waiting), f"waiting twice: {[item[0].id for item in self.waiting]}"
+        waiting = {item.task.id for item in self.waiting}
+        assert len(waiting) == len(self.waiting), f"waiting twice: {[item.task.id for item in self.waiting]}"
         both = waiting & self.flights.keys()
         assert not both, f"waiting and in flight at once: {both}"
 

@@ -31,9 +31,9 @@ from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import Recorder, open_run
 from phalanx.coordinator.run import Run, RunSettings
 from phalanx.coordinator.threads import ThreadTeam
+from phalanx.errors import AsyncOnlyError
 from phalanx.types import Update
 from phalanx.worker.blueprint import Blueprint
-from phalanx.worker.functions import AsyncOnlyError
 from phalanx.worker.run_task import Caller, StateView, call_here, run_task, run_to_end
 from phalanx.worker.task_context import note_task, task_config
 
@@ -109,6 +109,7 @@ class InlineDriver(InlineRun):
         """Drive the run to its end.
 
         Raises:
+            AsyncOnlyError: the graph has nodes that only run on an event loop.
             Exception: what ended the run: a node's error, or one of ours.
         """
         if self.blueprint.async_nodes:

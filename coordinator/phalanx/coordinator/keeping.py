@@ -4,13 +4,13 @@ Either way blobs, claims and outcomes of the running superstep are in the state 
 checkpoints go, and how long the working keys live.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Final, cast
 
 from phalanx.channels.base import MISSING
-from phalanx.checkpoint.base import CHECKPOINT_FORMAT, BaseCheckpointSaver, CheckpointMetadata, CheckpointTuple
-from phalanx.checkpoint.configs import CheckpointAddress, with_config_metadata
+from phalanx.checkpoint.base import CHECKPOINT_FORMAT, BaseCheckpointSaver, CheckpointTuple
+from phalanx.checkpoint.configs import CheckpointAddress
 from phalanx.checkpoint.packing import BlobCache, Packed, Packer, bytes_of, resolve
 from phalanx.checkpoint.redis import RedisSaver
 from phalanx.checkpoint.redis.record import CheckpointRecord
@@ -19,14 +19,14 @@ from phalanx.checkpoint.redis.thread_store import Lease, ThreadStore
 from phalanx.checkpoint.serde import decode_exception
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.messages import Commit, SaveWrites
-from phalanx.coordinator.recorder import Recorder
+from phalanx.coordinator.recorder import Recorder, metadata_of, updated_channels
 from phalanx.coordinator.state import GraphState
 from phalanx.protocol.batch import Ref
 from phalanx.protocol.names import ERROR, TASKS
 from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.types import Send, Update
 
-WORKING_LIFE_S = 24 * 3600
+WORKING_LIFE_S: Final = 24 * 3600
 """How long the keys of a run that keeps no thread stay after its last commit, should nobody remove them."""
 
 
@@ -41,7 +41,7 @@ class StateRefs:
         """Pack every channel; for a state that was just loaded."""
         self.update(state, state.channels)
 
-    def update(self, state: GraphState, names: Mapping[str, object] | frozenset[str]) -> None:
+    def update(self, state: GraphState, names: Iterable[str]) -> None:
         """Pack the named channels anew."""
         for name in names:
             stored = state.channels[name].checkpoint()
@@ -102,14 +102,16 @@ class Keeping:
     def save_writes(self, order: SaveWrites, *, recorded: bool) -> None:
         """Keep a task's writes. Those of a worker are already recorded."""
         if self.kept and not recorded:
-            where: RunnableConfig = {
-                "configurable": {
-                    "thread_id": self.store.keys.thread_id,
-                    "checkpoint_ns": "",
-                    "checkpoint_id": order.checkpoint_id,
-                }
-            }
-            self._saver.put_writes(where, order.writes, order.task.id)
+            where = CheckpointAddress(self.store.keys.thread_id, "", order.checkpoint_id)
+            self._saver.put_writes(where.config(), order.writes, order.task.id)
+
+    def renew(self, lease: Lease) -> None:
+        """Say that the run is alive.
+
+        Raises:
+            StaleLeaseError: another coordinator has the thread.
+        """
+        self.store.renew(lease, "", self._last)
 
     def commit(self, order: Commit, state: GraphState, lease: Lease) -> None:
         """Make a superstep real.
@@ -118,15 +120,14 @@ class Keeping:
             StaleLeaseError: another coordinator has the thread; nothing was written.
         """
         self.refs.update(state, order.changed)
-        metadata: CheckpointMetadata = {"source": order.source, "step": order.step, "parents": {}}
         record = CheckpointRecord(
             CHECKPOINT_FORMAT,
             order.stamp.at,
             order.parent_id,
             state.versions,
             state.seen,
-            sorted(state.updated) if state.updated is not None else None,
-            with_config_metadata(metadata, self._config),
+            updated_channels(state),
+            metadata_of(order, self._config),
             self.refs.refs,
         )
         self._commit(order, lease, record.pack(self.serializer))
@@ -177,7 +178,7 @@ class KeepingElsewhere(Keeping):
         self._own.put_writes(config, plain, task_id, path)
 
     def commit(self, order: Commit, state: GraphState, lease: Lease) -> None:
-        self.store.renew(lease)  # a coordinator that lost the thread must not write to the saver either
+        self.renew(lease)  # a coordinator that lost the thread must not write to the saver either
         config, checkpoint, metadata, versions = self._recorder.put_arguments(order, state)
         values = checkpoint["channel_values"]
         if TASKS in values:

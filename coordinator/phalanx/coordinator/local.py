@@ -30,8 +30,8 @@ class LocalServer:
     """An embedded server that belongs to this process, and other processes beside it.
 
     Attributes:
-        url, broker_url: the server. It listens on a socket file in a folder that only this user can enter, and on no
-        port. pids: the processes, in the order in which they were started.
+        url, broker_url: the server. It listens on a socket file in a folder that only this user can enter; on no port.
+        pids: the processes, in the order in which they were started.
     """
 
     def __init__(self, folder: Path, guardian: "subprocess.Popen[str]", pids: list[int]) -> None:

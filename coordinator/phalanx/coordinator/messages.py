@@ -37,6 +37,9 @@ class TaskFailed:
 
 Event = TaskFinished | TaskFailed
 
+Source = Literal["input", "loop"]
+"""What made a checkpoint: the run's input, or a superstep."""
+
 # --- orders -----------------------------------------------------------------------------------------------------------
 
 
@@ -67,7 +70,7 @@ class Commit:
 
     stamp: Stamp
     parent_id: str | None
-    source: Literal["input", "loop"]
+    source: Source
     step: int
     changed: frozenset[str]
 
@@ -82,7 +85,7 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """Stop what is still executing of this superstep; its outcome no longer matters."""
+    """What is still executing of this superstep no longer matters; a driver that can stop it does."""
 
 
 @dataclass(frozen=True, slots=True)

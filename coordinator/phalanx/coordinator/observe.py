@@ -14,13 +14,13 @@ class RunObserver:
         """Superstep ``step`` begins with ``tasks`` tasks of ``nodes``."""
 
     def task_ended(self, step: int, node: str, task_id: str, *, worker: str | None, failed: bool) -> None:
-        """A task has its outcome. ``worker`` is the worker process on a cluster."""
+        """A task has its outcome. ``worker`` is the worker process that ran it; ``None`` when that was this process."""
 
     def workers_changed(self, queue: str, processes: int, hosts: Sequence[str]) -> None:
         """The worker processes that serve ``queue`` have changed."""
 
     def waiting_for_workers(self, queue: str, waited_s: float) -> None:
-        """No live worker serves ``queue``; the run waits. Called about once every few seconds."""
+        """No live worker serves ``queue``; the run waits. Called after a second, then every three."""
 
     def worker_lost(self, worker: str, tasks: int) -> None:
         """A worker process missed its heartbeat; its ``tasks`` are handed out again."""

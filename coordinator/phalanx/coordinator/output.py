@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from phalanx.coordinator.state import GraphState
-from phalanx.errors import EmptyChannelError
 from phalanx.types import Update
+from phalanx.worker.run_task import read_channels
 
 Keys = Sequence[str] | str
 """Channels to show as a dict, or the one whose bare value is shown."""
@@ -18,13 +18,7 @@ def as_names(keys: Keys) -> Sequence[str]:
 
 def read_values(state: GraphState, keys: Keys) -> object:
     """The present values of ``keys``; a bare key that holds nothing gives ``None``."""
-    if isinstance(keys, str):
-        try:
-            return state.channels[keys].get()
-        except EmptyChannelError:
-            return None
-    channels = state.channels
-    return {key: channel.get() for key in keys if (channel := channels[key]).is_available()}
+    return read_channels(state.channels, keys)
 
 
 def shown_update(writes: Sequence[Update], keys: Keys) -> object:

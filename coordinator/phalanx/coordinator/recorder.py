@@ -1,4 +1,7 @@
-"""From a run's orders to a saver's arguments. The drivers do the calling, so that this serves both colours."""
+"""Between a run and a saver: a run out of what is stored, and a saver's arguments out of a run's orders.
+
+The drivers do the calling, so that this serves both colours.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -55,12 +58,11 @@ class Recorder:
             "channel_values": self.values.copy(),
             "channel_versions": state.versions.copy(),
             "versions_seen": state.seen.copy(),  # its inner dicts are replaced, never changed
-            "updated_channels": sorted(state.updated) if state.updated is not None else None,
+            "updated_channels": updated_channels(state),
         }
-        metadata: CheckpointMetadata = {"source": order.source, "step": order.step, "parents": {}}
         parent = CheckpointAddress(self.address.thread_id, self.address.namespace, order.parent_id)
         new_versions = {name: state.versions[name] for name in order.changed}
-        return parent.config(), checkpoint, with_config_metadata(metadata, self.config), new_versions
+        return parent.config(), checkpoint, metadata_of(order, self.config), new_versions
 
     def put_writes_arguments(self, order: SaveWrites) -> PutWritesArguments:
         """The arguments of ``saver.put_writes`` for a finished task."""
@@ -69,12 +71,22 @@ class Recorder:
         return where.config(), order.writes, order.task.id, path
 
 
+def metadata_of(order: Commit, config: RunnableConfig) -> CheckpointMetadata:
+    """What is stored about a commit's checkpoint."""
+    return with_config_metadata({"source": order.source, "step": order.step, "parents": {}}, config)
+
+
+def updated_channels(state: GraphState) -> list[str] | None:
+    """The channels the last superstep updated, as a checkpoint keeps them."""
+    return None if state.updated is None else sorted(state.updated)
+
+
 def open_run(
     blueprint: Blueprint, settings: RunSettings, found: CheckpointTuple | None
 ) -> tuple[Run, dict[str, object]]:
     """A run that goes on from a stored checkpoint, or starts a thread; with the stored channel values."""
     if found is None:
-        fresh = Position(checkpoint_id(-2), False, -1)
+        fresh = Position(checkpoint_id(-2), False, -1)  # one step before the input's own checkpoint, which is -1
         return Run(blueprint, GraphState.fresh(blueprint), fresh, settings), {}
     checkpoint = found.checkpoint
     state = GraphState.load(

@@ -15,6 +15,7 @@ from phalanx.protocol.keys import ClusterKeys
 from phalanx.worker.heartbeat import WorkerInfo
 
 FRESH_FOR_S: Final = 0.5
+"""How long what was read is taken for true."""
 
 logger = logging.getLogger("phalanx.coordinator")
 
@@ -42,7 +43,15 @@ class Workers:
 
 
 class Roster:
-    """Reads the list of workers, at most twice a second however many runs ask. Safe to use from several threads."""
+    """Reads the list of workers: at most twice a second however many runs ask, while there are any; else each time.
+
+    Safe to use from several threads.
+
+    Args:
+        client: the state server.
+        keys: where workers are listed.
+        clock: monotonic seconds.
+    """
 
     def __init__(self, client: Redis, keys: ClusterKeys, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client

@@ -26,6 +26,7 @@ from phalanx.coordinator.messages import (
     Finish,
     Order,
     SaveWrites,
+    Source,
     Stamp,
     TaskFailed,
     TaskFinished,
@@ -103,7 +104,10 @@ class Run:
         """
         if given is None:
             if not self.state.versions:
-                raise EmptyInputError(f"Received no input for {self.blueprint.input_channel}")
+                raise EmptyInputError(
+                    f"Received no input for {self.blueprint.input_channel}: the input is None, and the thread has no "
+                    f"state to go on from; pass a dict of state keys"
+                )
             return [*self._values(), *self._next_step()]
         abandoned = [TaskWrites(task.path, task.name, task.triggers, ()) for task in self._plan()]
         first = TaskWrites((), INPUT, (), [(self.blueprint.input_channel, given)])
@@ -169,13 +173,13 @@ class Run:
             step=where.step,
         )
 
-    def _commit(self, source: "str", stamp: Stamp, changed: frozenset[str]) -> Commit:
+    def _commit(self, source: Source, stamp: Stamp, changed: frozenset[str]) -> Commit:
         before = self.position
         self.position = Position(stamp.checkpoint_id, True, before.step + 1)
         return Commit(
             stamp,
             before.checkpoint_id if before.stored else None,
-            "input" if source == "input" else "loop",
+            source,
             before.step,
             changed,
         )

@@ -43,8 +43,10 @@ class Pregel:
         checkpointer: keeps the threads' state.
 
     Attributes:
-        name: what workers know it by.
+        name: what workers know it by; empty for a graph that only runs inline.
         nodes, channels: what it is made of.
+        config: what its runs start from; see :meth:`with_config`.
+        cluster: where its tasks run; ``None`` for inline, or for the default cluster of the context.
     """
 
     def __init__(self, blueprint: Blueprint, *, checkpointer: BaseCheckpointSaver | None = None) -> None:
@@ -112,6 +114,11 @@ class Pregel:
             EmptyInputError: there is nothing to run.
             GraphRecursionError: ``recursion_limit`` was reached.
             InvalidUpdateError: a step's writes contradict each other; the thread is as before the step.
+            AsyncOnlyError: inline, the graph has nodes that only run on an event loop; use :meth:`astream`.
+            ThreadBusyError: on a cluster, another run drives the thread.
+            StaleLeaseError: on a cluster, another run has taken the thread from this one.
+            ClusterUnreachableError: the state server or the broker does not answer.
+            ValueError: an argument is wrong, or ``thread_id`` is missing where a saver needs it.
             Exception: what a node raised. What finished beside it is kept; ``input=None`` runs only the rest.
         """
         modes: Modes = "updates" if stream_mode is None else stream_mode
@@ -203,7 +210,17 @@ class Pregel:
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[StateSnapshot]:
-        """The states of a thread, newest first."""
+        """The states of a thread, newest first.
+
+        Args:
+            config: ``configurable.thread_id``.
+            filter: metadata entries that must be equal.
+            before: only states older than the one this addresses.
+            limit: the most to return.
+
+        Raises:
+            ValueError: the graph keeps no state: it has no checkpointer.
+        """
         config = merge_configs(self.config, config)
         for found in self._saver_for_state().list(config, filter=filter, before=before, limit=limit):
             yield snapshot_of(self.blueprint, found.config, found, chosen=True)

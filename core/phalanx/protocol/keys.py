@@ -12,7 +12,7 @@ that is not plain is replaced by a hash of it, so that no id, whatever it holds,
 | ``{T}:writes:<place>`` | hash | task id → packed outcome, on one checkpoint | with the thread |
 | ``{T}:claims:<place>`` | hash | task id → attempt, worker, since, call | until the step's commit, or a day after |
 | ``inbox:<run>`` | list | doorbells for a run's coordinator | a minute after the last |
-| ``workers`` | hash | worker process → what it serves | entries are pruned by their reader |
+| ``workers`` | hash | worker process → what it serves | an hour after the last heartbeat; its reader prunes it |
 | ``worker:<id>`` | string | "alive" | its heartbeat deadline |
 """
 

@@ -10,9 +10,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, NotRequired, Required, cast, get_args, get_origin, get_type_hints
-from typing import NotRequired as NotRequiredExt
-from typing import Required as RequiredExt
+from typing import Annotated, Any, Final, NotRequired, Required, cast, get_args, get_origin, get_type_hints
 
 from typing_extensions import ReadOnly, is_typeddict
 
@@ -21,7 +19,7 @@ from phalanx.protocol.names import ROOT
 from phalanx.types import Update
 from phalanx.worker.blueprint import Channel
 
-_QUALIFIERS = (Required, NotRequired, RequiredExt, NotRequiredExt, ReadOnly)
+_QUALIFIERS: Final = (Required, NotRequired, ReadOnly)
 
 
 def channels_of(schema: object) -> dict[str, Channel]:
@@ -29,6 +27,7 @@ def channels_of(schema: object) -> dict[str, Channel]:
 
     Raises:
         ValueError: a reducer does not take two positional arguments.
+        NameError: an annotation names what cannot be found.
     """
     hints = hints_of(schema)
     if not hints:
@@ -37,7 +36,11 @@ def channels_of(schema: object) -> dict[str, Channel]:
 
 
 def hints_of(schema: object) -> dict[str, object]:
-    """The annotated keys of a state class; empty for what is not one."""
+    """The annotated keys of a state class; empty for what is not one.
+
+    Raises:
+        NameError: an annotation names what cannot be found.
+    """
     if not isinstance(schema, type) or schema.__module__ == "builtins":
         return {}
     try:

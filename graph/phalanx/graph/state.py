@@ -4,12 +4,13 @@ import inspect
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Self, TypeAlias, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, Generic, Literal, Self, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from typing_extensions import TypeVar
 
 from phalanx.channels import (
     EphemeralValue,
+    LastValue,
     LastValueAfterFinish,
     NamedBarrierValue,
     NamedBarrierValueAfterFinish,
@@ -32,7 +33,7 @@ NodeAction: TypeAlias = Callable[..., object] | Invokable
 Or a compiled graph."""
 
 PathMap: TypeAlias = Mapping[Hashable, str] | Sequence[str]
-_RESERVED_CHARACTERS = ("|", ":")
+_RESERVED_CHARACTERS: Final = ("|", ":")
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,9 +278,12 @@ class StateGraph(Generic[StateT]):
             known = self.channels.get(key)
             if known is None:
                 self.channels[key] = channel
-            elif known != channel and type(channel).__name__ != "LastValue":
-                if type(known).__name__ != "LastValue":
-                    raise ValueError(f"Channel '{key}' already exists with a different type")
+            elif known != channel and type(channel) is not LastValue:
+                if type(known) is not LastValue:
+                    raise ValueError(
+                        f"Channel '{key}' already exists with a different type: {type(known).__name__} in one schema, "
+                        f"{type(channel).__name__} in {schema!r}; declare it with the same reducer or channel in both"
+                    )
                 self.channels[key] = channel
         self.schemas[schema] = tuple(found)
 

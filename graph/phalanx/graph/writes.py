@@ -90,21 +90,6 @@ def _gotos(output: object) -> Iterable[Update]:
             yield from destination_writes((goto,) if isinstance(goto, (Send, str)) else goto)
 
 
-# What follows narrows a user's value without guessing at the types inside it.
-
-
-def _as_dict(value: object) -> dict[str, object] | None:
-    return cast("dict[str, object]", value) if isinstance(value, dict) else None
-
-
-def _as_sequence(value: object) -> Sequence[object] | None:
-    return cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else None
-
-
-def _as_command(value: object) -> AnyCommand | None:
-    return cast("AnyCommand", value) if isinstance(value, Command) else None
-
-
 def destination_writes(targets: Iterable[Send | str]) -> Iterable[Update]:
     """The writes that start ``targets`` in the next superstep; ``END`` starts nothing.
 
@@ -152,3 +137,18 @@ def _destination(answer: object, source: str, path: str, ends: Mapping[object, s
             f"return a node's name, END, a Send, or a list of them"
         )
     return answer
+
+
+# What follows narrows a user's value without guessing at the types inside it.
+
+
+def _as_dict(value: object) -> dict[str, object] | None:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else None
+
+
+def _as_sequence(value: object) -> Sequence[object] | None:
+    return cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else None
+
+
+def _as_command(value: object) -> AnyCommand | None:
+    return cast("AnyCommand", value) if isinstance(value, Command) else None

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phalanx.errors import CorruptDataError
+from phalanx.protocol.doorbell import read_ring, ring
 from phalanx.protocol.outcome import Outcome, OutcomeKind, PackedWrite
 from phalanx.protocol.plain import expect, pack, unpack
-from phalanx.worker.task_store import read_ring, ring
 
 library: Any = msgpack
 text = st.text(max_size=8)

@@ -8,8 +8,9 @@ from typing import Any, TypedDict
 import pytest
 
 from phalanx.config import RunnableConfig
+from phalanx.errors import AsyncOnlyError
 from phalanx.graph import START, StateGraph
-from phalanx.worker.functions import AsyncOnlyError, UserFunction, is_coroutine_function, name_of
+from phalanx.worker.functions import UserFunction, is_coroutine_function, name_of
 
 
 def plain(state: object) -> object:

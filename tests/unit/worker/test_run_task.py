@@ -14,11 +14,12 @@ from tests.unit.blueprints import channel
 
 from phalanx.channels import BinaryOperatorAggregate, EphemeralValue, LastValue
 from phalanx.config import RunnableConfig
+from phalanx.errors import AsyncOnlyError
 from phalanx.protocol.names import NO_WRITES
 from phalanx.types import Update
 from phalanx.worker.blueprint import Branch, Channel, Node, Reader
 from phalanx.worker.call_on_loop import call_on_loop
-from phalanx.worker.functions import AsyncOnlyError, UserFunction
+from phalanx.worker.functions import UserFunction
 from phalanx.worker.run_task import StateView, call_here, run_task, run_to_end
 
 NO_CONFIG: RunnableConfig = {}

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from celery.exceptions import SecurityWarning
 
@@ -17,10 +18,10 @@ from phalanx.protocol.batch import DEFAULT_QUEUE
 from phalanx.protocol.keys import DEFAULT_PREFIX
 from phalanx.worker.app import create_app
 from phalanx.worker.registry import GraphRegistry, targets_in_file
-from phalanx.worker.settings import WorkerSettings
+from phalanx.worker.settings import BROKER_URL_VARIABLE, URL_VARIABLE, WorkerSettings
 
-USAGE_ERROR = 2
-UNREACHABLE = 3
+USAGE_ERROR: Final = 2
+UNREACHABLE: Final = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,12 +68,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="phalanx worker", description="Run the tasks of graphs for a cluster.")
-    url, broker_url = os.environ.get("PHALANX_URL"), os.environ.get("PHALANX_BROKER_URL")
+    url, broker_url = os.environ.get(URL_VARIABLE), os.environ.get(BROKER_URL_VARIABLE)
     parser.add_argument(
-        "--url", default=url, required=not url, help="the state server, such as redis://127.0.0.1:6379/0 (PHALANX_URL)"
+        "--url",
+        default=url,
+        required=not url,
+        help=f"the state server, such as redis://127.0.0.1:6379/0 ({URL_VARIABLE})",
     )
     parser.add_argument(
-        "--broker-url", default=broker_url, help="the broker, where it is another server (PHALANX_BROKER_URL)"
+        "--broker-url", default=broker_url, help=f"the broker, where it is another server ({BROKER_URL_VARIABLE})"
     )
     parser.add_argument(
         "--graph", action="append", default=[], metavar="NAME=TARGET", help="a graph, by name; may be repeated"

@@ -38,7 +38,7 @@ CELERY_SETTINGS: Final[dict[str, Any]] = {
     "event_queue_expires": 60,
     "control_queue_expires": 60,
 }
-"""Every setting that differs from Celery's own."""
+"""What we rely on, also where it is Celery's own default: that may change, or a configuration file may."""
 
 
 @dataclass(slots=True)
@@ -80,13 +80,19 @@ def register(app: Celery, settings: WorkerSettings, registry: GraphRegistry) -> 
     """Let the workers of ``app`` run Phalanx's tasks. For a team that has a Celery app of its own.
 
     The app must accept msgpack; its other settings may be what they are.
+
+    Args:
+        app: the team's app.
+        settings: how to reach the state server, and the queues that the app's workers take tasks from.
+        registry: the graphs its workers know.
     """
     joined = _Joined(settings, registry)
 
     def run_batch(wire: object) -> None:
         joined.current().run_message(wire)
 
-    app.task(name=RUN_BATCH, ignore_result=True, acks_late=False)(run_batch)
+    # A shared task would appear in every other Celery app of this process too, and the first of them would win.
+    app.task(name=RUN_BATCH, ignore_result=True, acks_late=False, shared=False)(run_batch)
     _connect_signals(app, joined)
 
 

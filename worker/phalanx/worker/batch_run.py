@@ -6,9 +6,10 @@ time. A slow task does not hold back the news of a finished one for much longer 
 runs, the process's :class:`~phalanx.worker.flusher.Flusher` looks after what was gathered before.
 """
 
+import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final, cast
@@ -31,9 +32,12 @@ from phalanx.worker.task_context import note_task, task_config
 from phalanx.worker.task_store import TaskStore
 
 FLUSH_AFTER_S: Final = 0.02
+"""How long a finished task's outcome may wait to be recorded with others."""
+
+_ENDED_BY_SIGNAL: Final = frozenset(number - 256 for number in signal.valid_signals())
 
 Ended = tuple[BatchTask, "list[Update] | BaseException", float]
-"""A task, its writes or its error, and how long it took."""
+"""A task, its writes or its error, and how long it took in seconds."""
 
 
 @dataclass(slots=True)
@@ -157,8 +161,15 @@ def _execute(task: BatchTask, prepared: "_Prepared") -> Ended:
     try:
         result = run_to_end(prepared.coroutine(task, on_loop=False))
     except BaseException as error:  # also SystemExit: it is the node's, and a task without an outcome would be missed
+        if _ends_the_process(error):
+            raise
         result = note_task(error, task.node, task.id)
     return task, result, time.perf_counter() - started
+
+
+def _ends_the_process(error: BaseException) -> bool:
+    """Whether it is no error of the node: Celery's pool raises it in whatever runs when a signal ends the process."""
+    return isinstance(error, SystemExit) and error.code in _ENDED_BY_SIGNAL
 
 
 @dataclass(slots=True)
@@ -185,7 +196,8 @@ class _Prepared:
             channels[name] = blueprint.channels[name].from_checkpoint(stored)
         return cls(batch, blueprint, StateView(channels), blobs, run.serializer)
 
-    def coroutine(self, task: BatchTask, *, on_loop: bool):  # type: ignore[no-untyped-def]
+    def coroutine(self, task: BatchTask, *, on_loop: bool) -> Coroutine[object, None, list[Update]]:
+        """The task's procedure, to be driven on the event loop or in this thread."""
         node = self.blueprint.nodes[task.node]
         if task.arg is None:
             value = self.view.read(node.reader)

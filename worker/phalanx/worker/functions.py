@@ -21,20 +21,6 @@ class Invokable(Protocol):
     def invoke(self, input: object, config: RunnableConfig | None = None) -> object: ...  # noqa: A002
 
 
-class AsyncOnlyError(TypeError):
-    """A coroutine function was reached by a synchronous call of the graph. No part of it has run."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-    def __str__(self) -> str:
-        return (
-            f'No synchronous function provided to "{self.name}": it is a coroutine function. '
-            f"Call the graph with ainvoke() or astream(), or run it on a cluster, whose workers run both kinds"
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class UserFunction:
     """A callable in its two colours; one of them may be missing.

@@ -21,6 +21,7 @@ from phalanx.protocol.plain import expect, expect_list, pack, unpack
 
 BEAT_EVERY_S: Final = 1.5
 DEADLINE_S: Final = 6.0
+"""How long after its last beat a worker process is taken for dead."""
 _ENTRY_LIFE_S: Final = 3600
 
 logger = logging.getLogger("phalanx.worker")

@@ -10,13 +10,28 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from phalanx.config import RunnableConfig
-from phalanx.errors import EmptyChannelError
+from phalanx.errors import AsyncOnlyError, EmptyChannelError
 from phalanx.protocol.names import NO_WRITES
 from phalanx.types import Update
 from phalanx.worker.blueprint import Channel, Node, Reader
-from phalanx.worker.functions import AsyncOnlyError, UserFunction
+from phalanx.worker.functions import UserFunction
 
 T = TypeVar("T")
+
+
+def read_channels(channels: Mapping[str, Channel], keys: Sequence[str] | str) -> object:
+    """The values of ``keys`` that are there, as a dict; for a bare key its value, or ``None`` when it holds nothing."""
+    if not isinstance(keys, str):
+        return present_values(channels, keys)
+    try:
+        return channels[keys].get()
+    except EmptyChannelError:
+        return None
+
+
+def present_values(channels: Mapping[str, Channel], keys: Sequence[str]) -> dict[str, object]:
+    """The values of those of ``keys`` that hold one."""
+    return {key: channel.get() for key in keys if (channel := channels[key]).is_available()}
 
 
 class StateView:
@@ -32,11 +47,11 @@ class StateView:
         """The input that ``reader`` makes of the state; absent keys are left out of a dict."""
         keys = reader.keys
         if isinstance(keys, str):
-            value = self._value(keys)
+            value = read_channels(self._channels, keys)
         else:
             known = self._cache.get(keys)
             if known is None:  # the tasks of one step often read the same keys
-                known = self._cache[keys] = self._present(self._channels, keys)
+                known = self._cache[keys] = present_values(self._channels, keys)
             value = known.copy()
         return value if reader.build is None else reader.build(value)
 
@@ -57,16 +72,6 @@ class StateView:
                 own.update(written[name])
         return StateView(channels).read(reader)
 
-    def _value(self, key: str) -> object:
-        try:
-            return self._channels[key].get()
-        except EmptyChannelError:
-            return None
-
-    @staticmethod
-    def _present(channels: Mapping[str, Channel], keys: Sequence[str]) -> dict[str, object]:
-        return {key: channel.get() for key in keys if (channel := channels[key]).is_available()}
-
 
 class Caller(Protocol):
     """Calls a user's function the way its surroundings allow."""
@@ -78,9 +83,7 @@ ConfigSource = Callable[[], RunnableConfig]
 """Builds a task's config; called only for functions that ask for it."""
 
 
-async def run_task(
-    node: Node, value: object, view: StateView, call: Caller, config: Callable[[], RunnableConfig]
-) -> list[Update]:
+async def run_task(node: Node, value: object, view: StateView, call: Caller, config: ConfigSource) -> list[Update]:
     """Run one task and return its writes, in order. A task that writes nothing is marked done by ``NO_WRITES``.
 
     Args:

@@ -3,9 +3,16 @@
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from phalanx.protocol.batch import DEFAULT_QUEUE
 from phalanx.protocol.keys import DEFAULT_PREFIX
+
+URL_VARIABLE: Final = "PHALANX_URL"
+"""The environment variable that names the state server, to workers and to those who send them tasks."""
+
+BROKER_URL_VARIABLE: Final = "PHALANX_BROKER_URL"
+"""The environment variable that names the broker, where it is another server."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,17 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from redis import Redis
 
 from phalanx.checkpoint.redis.client import pipelined, read_fields
 from phalanx.checkpoint.redis.scripts import Argument, Scripts
 from phalanx.protocol.batch import Batch
+from phalanx.protocol.doorbell import ring
 from phalanx.protocol.keys import ClusterKeys, ThreadKeys
-from phalanx.protocol.plain import expect, expect_list, pack, unpack
 
-_INBOX_LIFE_S: Final = 60
+_INBOX_LIFE_S: Final = 60  # so that what is rung after the run has ended does not stay
 
 
 class TaskStore:
@@ -20,6 +20,7 @@ class TaskStore:
 
     Args:
         client: the state server.
+        scripts: this package's, on that server.
         batch: whose tasks it is about.
         worker: this worker process.
         prefix: what all keys start with.
@@ -60,22 +61,3 @@ class TaskStore:
         pipe.rpush(self._inbox, ring(self._batch.checkpoint_id, list(outcomes)))
         pipe.expire(self._inbox, _INBOX_LIFE_S)
         pipe.execute()
-
-
-def ring(checkpoint_id: str, task_ids: Sequence[str]) -> bytes:
-    """A doorbell: look at these tasks of the step that starts from this checkpoint."""
-    return pack([checkpoint_id, task_ids])
-
-
-def read_ring(data: bytes) -> tuple[str, list[str]]:
-    """What a doorbell says.
-
-    Raises:
-        CorruptDataError: it is not one.
-    """
-
-    def read(record: Any) -> tuple[str, list[str]]:
-        checkpoint_id, task_ids = expect_list(record)
-        return expect(str, checkpoint_id), [expect(str, task_id) for task_id in expect_list(task_ids)]
-
-    return unpack(data, "a doorbell", read)

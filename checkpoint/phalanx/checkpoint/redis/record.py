@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from phalanx.checkpoint.base import CheckpointMetadata, Version
 from phalanx.checkpoint.serde import Serializer
 from phalanx.protocol.batch import Ref, expect_ref
 from phalanx.protocol.plain import expect, expect_dict, expect_list, pack, unpack
 
-_FORMAT = 1
+_FORMAT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@
 -- ARGV[2...] task id, the field that keeps its error, and the error, in turn
 -- Returns 1, or 0 when the token is stale and nothing was changed.
 local lease, writes, claims = KEYS[1], KEYS[2], KEYS[3]
+local token = ARGV[1]
 
-if redis.call('HGET', lease, 'token') ~= ARGV[1] then
+if redis.call('HGET', lease, 'token') ~= token then
   return 0
 end
 for i = 2, #ARGV, 3 do

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from redis import Redis
 
@@ -31,7 +31,7 @@ from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.protocol.plain import expect, expect_list, pack, unpack
 from phalanx.types import Send, Update
 
-_SCAN_PAGE = 100
+_SCAN_PAGE: Final = 100
 
 
 class RedisSaver(BaseCheckpointSaver):

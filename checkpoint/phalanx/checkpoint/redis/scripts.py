@@ -26,9 +26,9 @@ class Scripts:
         self._package = package
         self._loaded: dict[str, Script] = {}
 
-    def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument], pipe: object = None) -> object:
+    def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument], pipe: "Redis | None" = None) -> object:
         """Call a script. In a pipeline the reply comes with the pipeline's others."""
         script = self._loaded.get(name)
         if script is None:
             script = self._loaded[name] = self._client.register_script(source(self._package, name))
-        return cast("object", script(keys, arguments, client=pipe))  # type: ignore[arg-type]
+        return cast("object", script(keys, arguments, client=pipe))

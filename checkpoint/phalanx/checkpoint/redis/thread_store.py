@@ -19,6 +19,7 @@ LEASE_VALID_MS: Final = 15_000
 """How long a coordinator may be silent before another may take its thread."""
 
 RENEW_EVERY_S: Final = 5.0
+"""How often a coordinator says that it is alive."""
 
 CLAIMS_LIFE_S: Final = 24 * 3600
 """How long the claims of a step stay whose run ended before the step did."""
@@ -62,13 +63,20 @@ class ThreadStore:
             raise ThreadBusyError(self.keys.thread_id, other.decode(), left_ms / 1000)
         return Lease(owner, cast("int", token))
 
-    def renew(self, lease: Lease) -> None:
-        """Say that the owner is alive.
+    def renew(self, lease: Lease, namespace: str, checkpoint_id: str) -> None:
+        """Say that the owner is alive, and keep alive what the run works on.
+
+        Args:
+            checkpoint_id: where the run stands.
 
         Raises:
             StaleLeaseError: another one has taken the thread.
         """
-        if not self._scripts.run("lease_renew", [self.keys.lease], [lease.token, LEASE_VALID_MS]):
+        keys = self.keys
+        working = [keys.blobs, keys.checkpoints, keys.index]
+        step = [keys.writes(namespace, checkpoint_id), keys.claims(namespace, checkpoint_id)]
+        arguments: list[Argument] = [lease.token, LEASE_VALID_MS, self.ttl_s * 1000]
+        if not self._scripts.run("lease_renew", [keys.lease, *working, *step], arguments):
             raise self._stale(lease)
 
     def release(self, lease: Lease, namespace: str, checkpoint_id: str) -> None:
@@ -83,7 +91,8 @@ class ThreadStore:
     def _stale(self, lease: Lease) -> StaleLeaseError:
         return StaleLeaseError(
             f"run {lease.owner} lost its lease on thread {self.keys.thread_id!r} (token {lease.token}): "
-            f"another run has taken the thread since; nothing more was written by this one"
+            f"another run has taken the thread since, or the state server lost the lease; nothing more was written by "
+            f"this run, and the thread stands where it last committed: look at its state, then go on with input None"
         )
 
     # --- supersteps ---------------------------------------------------------------------------------------------------
