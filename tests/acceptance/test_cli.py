@@ -166,7 +166,9 @@ def test_a_graph_without_a_name_cannot_go_to_workers() -> None:
     assert "a graph needs a name that workers know it by" in ended.stderr
 
 
-@pytest.mark.parametrize("command", [["run", f"{JOBS}:graph"], ["workers"], ["worker"]])
+@pytest.mark.parametrize(
+    "command", [["run", f"{JOBS}:graph"], ["workers"], ["worker", "--graph", f"jobs={JOBS}:graph"]]
+)
 def test_a_server_that_is_not_there_has_an_exit_code_of_its_own(command: list[str]) -> None:
     ended = phalanx(*command, "--url", "redis://127.0.0.1:1/0")
     assert ended.returncode == 3

@@ -12,7 +12,7 @@ safe answer.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import Enum
-from typing import ClassVar, Final, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from phalanx.errors import EmptyChannelError
 
@@ -50,6 +50,9 @@ class BaseChannel(ABC, Generic[Value, Update, Stored]):
     finishes: ClassVar[bool] = True
     """Whether ``finish`` can change the channel."""
 
+    stored: ClassVar[bool] = True
+    """Whether checkpoints hold the channel; the value of one that is not lives as long as its run."""
+
     def __init__(self, typ: object, key: str = "") -> None:
         self.typ = typ
         self.key = key
@@ -75,6 +78,14 @@ class BaseChannel(ABC, Generic[Value, Update, Stored]):
     @abstractmethod
     def from_checkpoint(self, checkpoint: Stored | Missing) -> Self:
         """A new channel of this kind from what ``checkpoint`` returned."""
+
+    def transfer(self) -> object:
+        """What another process needs to hold the same channel, or ``MISSING`` when it is empty."""
+        return self.checkpoint()
+
+    def receive(self, transferred: Any) -> Self:
+        """A new channel of this kind from what ``transfer`` returned elsewhere."""
+        return self.from_checkpoint(transferred)
 
     @abstractmethod
     def get(self) -> Value:

@@ -116,6 +116,11 @@ class DeltaChannel(BaseChannel[Value, Any, DeltaSnapshot[Value] | Value], Generi
             return self._holding(self._start(), shared=False)
         return self._holding(checkpoint, shared=True)
 
+    def transfer(self) -> Value | Missing:
+        if self.value is not MISSING:
+            self._shared = True
+        return self.value
+
     def get(self) -> Value:
         if self.value is MISSING:
             raise self._empty()

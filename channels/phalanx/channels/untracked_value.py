@@ -31,6 +31,8 @@ class UntrackedValue(BaseChannel[Value, Value, Value], Generic[Value]):
     expires: ClassVar[bool] = False
     finishes: ClassVar[bool] = False
 
+    stored: ClassVar[bool] = False
+
     value: Value | Missing
     guard: bool
 
@@ -55,6 +57,14 @@ class UntrackedValue(BaseChannel[Value, Value, Value], Generic[Value]):
         restored.guard = self.guard
         restored.value = MISSING
         return restored
+
+    def transfer(self) -> Value | Missing:
+        return self.value
+
+    def receive(self, transferred: Value | Missing) -> Self:
+        channel = self.copy()
+        channel.value = transferred
+        return channel
 
     def get(self) -> Value:
         if self.value is MISSING:

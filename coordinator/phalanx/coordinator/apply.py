@@ -17,7 +17,7 @@ from phalanx.checkpoint.base import Version
 from phalanx.coordinator.plan import TaskPath, path_order
 from phalanx.coordinator.state import GraphState, NextVersion
 from phalanx.errors import UnknownNodeError
-from phalanx.protocol.names import RESERVED_WRITES, TASKS
+from phalanx.protocol.names import BRANCH, RESERVED_WRITES, TASKS
 from phalanx.types import Send, Update
 from phalanx.worker.blueprint import Blueprint, Channel
 
@@ -102,7 +102,13 @@ def apply_writes(
         step.note(name, step.writable(name).consume())
     written = _by_channel(blueprint, ordered)
     for name, values in written.items():
-        step.note(name, step.writable(name).update(values))
+        try:
+            changed = step.writable(name).update(values)
+        except Exception as error:  # the channel refuses, or the user's reducer raises
+            writers = sorted({task.name for task in ordered if any(channel == name for channel, _ in task.writes)})
+            error.add_note(f"While updating state key {name!r}, written by: {', '.join(writers)}")
+            raise
+        step.note(name, changed)
     if triggered:
         step.expire(written)
         if not any(name in blueprint.trigger_to_nodes for name in step.updated):
@@ -121,18 +127,34 @@ def _by_channel(blueprint: Blueprint, ordered: Sequence[TaskWrites]) -> dict[str
             elif channel in blueprint.channels:
                 written[channel] = [value]
             elif channel not in RESERVED_WRITES:
-                logger.warning("node %s wrote to unknown channel %s; the write is ignored", task.name, channel)
+                _warn_of_unknown(blueprint, task, channel)
             if channel == TASKS:
                 _check_packet(blueprint, task, value)
     return written
 
 
+def _warn_of_unknown(blueprint: Blueprint, task: TaskWrites, channel: str) -> None:
+    if channel.startswith(BRANCH):
+        logger.warning(
+            "node %r goes on to %r, which is not a node of this graph, so that path ends there; its nodes are: %s",
+            task.name,
+            channel.removeprefix(BRANCH),
+            _nodes_of(blueprint),
+        )
+    else:
+        logger.warning("node %s wrote to unknown channel %s; the write is ignored", task.name, channel)
+
+
+def _nodes_of(blueprint: Blueprint) -> str:
+    return ", ".join(sorted(name for name, spec in blueprint.nodes.items() if not spec.hidden))
+
+
 def _check_packet(blueprint: Blueprint, task: TaskWrites, packet: object) -> None:
     node = cast("Send", packet).node
     if node not in blueprint.nodes:
-        known = ", ".join(sorted(name for name, spec in blueprint.nodes.items() if not spec.hidden))
         raise UnknownNodeError(
-            f"node {task.name!r} sent a packet to {node!r}, which is not a node of this graph; its nodes are: {known}"
+            f"node {task.name!r} sent a packet to {node!r}, which is not a node of this graph; "
+            f"its nodes are: {_nodes_of(blueprint)}"
         )
 
 

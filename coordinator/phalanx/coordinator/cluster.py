@@ -27,6 +27,7 @@ from phalanx.worker.fingerprint import fingerprint
 from phalanx.worker.heartbeat import WorkerInfo
 from phalanx.worker.registry import CompiledGraph
 from phalanx.worker.settings import BROKER_URL_VARIABLE, URL_VARIABLE
+from phalanx.worker.targets import being_loaded
 
 
 class Announcer(Protocol):
@@ -68,11 +69,13 @@ class Cluster:
         queue: str = DEFAULT_QUEUE,
         prefix: str = DEFAULT_PREFIX,
     ) -> None:
+        _refuse_while_loading()
         self.url = url
         self.broker_url = broker_url or url
         self.queue = queue
         self.prefix = prefix
         self._announcer: Announcer | None = None
+        self._closed = False
         self._fingerprints: dict[int, tuple[Blueprint, str]] = {}
         client = connect(url)
         check_reachable(url)
@@ -111,6 +114,9 @@ class Cluster:
         """
         from phalanx.coordinator.local import LocalProcesses
 
+        _refuse_while_loading()
+        if not isinstance(workers, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"workers is a number of processes, such as 4; got {workers!r}")
         processes = LocalProcesses.start_with_workers(workers, stderr=stderr)
         try:
             cluster = cls(processes.url, broker_url=processes.broker_url)
@@ -130,6 +136,7 @@ class Cluster:
 
     def close(self) -> None:
         """Close connections, and end the processes of a cluster of our own. May be called twice."""
+        self._closed = True
         self._connections.broker.close()
         self._connections.client.close()
         if self._announcer is not None:
@@ -186,7 +193,13 @@ class Cluster:
         saver: BaseCheckpointSaver | None,
         observer: RunObserver,
     ) -> ClusterDriver:
-        """What drives one run of a graph over this cluster's workers."""
+        """What drives one run of a graph over this cluster's workers.
+
+        Raises:
+            ClusterError: the cluster was closed.
+        """
+        if self._closed:
+            raise ClusterError(f"{self!r} was closed; run the graph inside its with block, or make another Cluster")
         run_id = str(config.get("run_id") or uuid.uuid4())
         keeping = self._keeping(config, saver, run_id)
         address = Address(
@@ -220,6 +233,16 @@ class Cluster:
         if known is None:
             known = self._fingerprints[id(blueprint)] = (blueprint, fingerprint(blueprint))
         return known[1]
+
+
+def _refuse_while_loading() -> None:
+    """A file that starts a cluster when it is imported would do so in every worker, which would start more of them."""
+    where = being_loaded()
+    if where is not None:
+        raise ClusterError(
+            f"{where} starts a cluster while it is being imported for its graph; "
+            f"put what only the script should do below: if __name__ == '__main__'"
+        )
 
 
 def _thread_of(config: RunnableConfig) -> str:

@@ -32,10 +32,15 @@ WORKING_LIFE_S: Final = 24 * 3600
 
 @dataclass(slots=True)
 class StateRefs:
-    """References to the stored form of every non-empty channel. A channel that does not change is packed once."""
+    """References to every channel that holds something, for workers. A channel that does not change is packed once.
+
+    Attributes:
+        untracked: the channels that no checkpoint holds.
+    """
 
     packer: Packer
     refs: dict[str, Ref] = field(default_factory=dict[str, Ref])
+    untracked: set[str] = field(default_factory=set[str])
 
     def fill(self, state: GraphState) -> None:
         """Pack every channel; for a state that was just loaded."""
@@ -44,11 +49,18 @@ class StateRefs:
     def update(self, state: GraphState, names: Iterable[str]) -> None:
         """Pack the named channels anew."""
         for name in names:
-            stored = state.channels[name].checkpoint()
-            if stored is MISSING:
+            channel = state.channels[name]
+            transferred = channel.transfer()
+            if transferred is MISSING:
                 self.refs.pop(name, None)
             else:
-                self.refs[name] = self.packer.pack_channel(name, stored)
+                self.refs[name] = self.packer.pack_channel(name, transferred)
+            if not channel.stored:
+                self.untracked.add(name)
+
+    def stored(self) -> dict[str, Ref]:
+        """The references that a checkpoint holds."""
+        return {name: ref for name, ref in self.refs.items() if name not in self.untracked}
 
 
 class Keeping:
@@ -128,7 +140,7 @@ class Keeping:
             state.seen,
             updated_channels(state),
             metadata_of(order, self._config),
-            self.refs.refs,
+            self.refs.stored(),
         )
         self._commit(order, lease, record.pack(self.serializer))
 

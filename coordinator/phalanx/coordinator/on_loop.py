@@ -10,6 +10,7 @@ from functools import partial
 
 from phalanx.coordinator.inline import InlineRun, stamp
 from phalanx.coordinator.messages import (
+    Abandon,
     Commit,
     Dispatch,
     Emit,
@@ -52,11 +53,12 @@ class LoopDriver(InlineRun):
                     view = self._begin(order)
                     async with aclosing(_execute_all(order.tasks, partial(self._aexecute, view=view), limit)) as events:
                         async for event in events:
-                            for result in self._ended(event):
+                            results = self._ended(event)
+                            for result in results:
                                 await self._asave(result)
                                 if isinstance(result, Emit):
                                     yield result
-                            if run.barrier_full:
+                            if any(isinstance(result, Abandon) for result in results):
                                 break
                 else:
                     await self._asave(order)

@@ -46,7 +46,8 @@ class Recorder:
     def put_arguments(self, order: Commit, state: GraphState) -> PutArguments:
         """The arguments of ``saver.put`` for a commit. Nothing in them changes when the run goes on."""
         for name in order.changed:
-            stored = state.channels[name].checkpoint()
+            channel = state.channels[name]
+            stored = channel.transfer() if channel.stored else MISSING
             if stored is MISSING:
                 self.values.pop(name, None)
             else:

@@ -34,9 +34,15 @@ from phalanx.coordinator.messages import (
 from phalanx.coordinator.output import Keys, as_names, read_values, shown_update
 from phalanx.coordinator.plan import Task, path_order, plan
 from phalanx.coordinator.state import GraphState, NextVersion, count_up
-from phalanx.errors import EmptyInputError, ErrorCode, GraphRecursionError, create_error_message
+from phalanx.errors import (
+    EmptyInputError,
+    ErrorCode,
+    GraphRecursionError,
+    InvalidUpdateError,
+    create_error_message,
+)
 from phalanx.protocol.names import ERROR, INPUT
-from phalanx.types import StreamMode, Update
+from phalanx.types import Command, StreamMode, Update
 from phalanx.worker.blueprint import Blueprint
 
 
@@ -101,6 +107,7 @@ class Run:
 
         Raises:
             EmptyInputError: there is neither an input nor anything to go on from.
+            InvalidUpdateError: the input is a ``Command``.
         """
         if given is None:
             if not self.state.versions:
@@ -109,6 +116,11 @@ class Run:
                     f"state to go on from; pass a dict of state keys"
                 )
             return [*self._values(), *self._next_step()]
+        if isinstance(given, Command):
+            raise InvalidUpdateError(
+                "a Command as a run's input (resume, update, goto) is not there yet; "
+                "pass a dict of state keys, or None to go on where the thread stopped"
+            )
         abandoned = [TaskWrites(task.path, task.name, task.triggers, ()) for task in self._plan()]
         first = TaskWrites((), INPUT, (), [(self.blueprint.input_channel, given)])
         changed = apply_writes(self.blueprint, self.state, [*abandoned, first], self.settings.next_version)
@@ -192,13 +204,12 @@ class Run:
                 f"Recursion limit of {limit} reached without hitting a stop condition. "
                 f"You can increase the limit by setting the `recursion_limit` config key."
             )
-            return [
-                Fail(
-                    GraphRecursionError(
-                        create_error_message(message=message, error_code=ErrorCode.GRAPH_RECURSION_LIMIT)
-                    )
-                )
-            ]
+            error = GraphRecursionError(
+                create_error_message(message=message, error_code=ErrorCode.GRAPH_RECURSION_LIMIT)
+            )
+            due = sorted({task.name for task in self._plan()})
+            error.add_note(f"Nodes still due in graph {self.blueprint.name!r}: {', '.join(due) or 'none'}")
+            return [Fail(error)]
         self.tasks = {task.id: task for task in self._plan()}
         if not self.tasks:
             return [Finish()]

@@ -84,6 +84,8 @@ class Pregel:
         Raises:
             GraphNotNamedError: workers would not know which graph is meant; the text says what to do.
         """
+        if not hasattr(cluster, "adopt"):
+            raise TypeError(f"with_cluster takes a Cluster, such as Cluster('redis://…'); got {cluster!r}")
         cluster.adopt(self)
         changed = copy.copy(self)
         changed.cluster = cluster

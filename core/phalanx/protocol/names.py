@@ -34,9 +34,13 @@ ROOT: Final = sys.intern("__root__")
 """The one state channel of a graph whose state is not a class with keys."""
 
 
+BRANCH: Final = "branch:to:"
+"""What the names of the channels that trigger nodes start with."""
+
+
 def branch_channel(node: str) -> str:
     """The ephemeral channel whose update triggers ``node``."""
-    return f"branch:to:{node}"
+    return f"{BRANCH}{node}"
 
 
 def join_channel(starts: tuple[str, ...], end: str) -> str:

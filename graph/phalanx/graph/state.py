@@ -4,7 +4,19 @@ import inspect
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Literal, Self, TypeAlias, cast, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    Self,
+    TypeAlias,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from typing_extensions import TypeVar
 
@@ -91,6 +103,12 @@ class StateGraph(Generic[StateT]):
         self.schemas: dict[object, tuple[str, ...]] = {}
         for schema in (state_schema, self.input_schema, self.output_schema):
             self._add_schema(schema)
+
+    if not TYPE_CHECKING:  # a type checker knows better without it
+
+        def __getattr__(self, name: str) -> object:
+            hint = "; did you forget .compile()?" if hasattr(Pregel, name) else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 

@@ -356,7 +356,10 @@ def test_a_step_whose_writes_do_not_go_together_fails_and_says_which_step_it_was
 
     assert isinstance(order, Fail)
     assert isinstance(order.error, InvalidUpdateError)
-    assert order.error.__notes__ == ["While applying the writes of superstep 1; the checkpoint is as before"]
+    assert order.error.__notes__ == [
+        "While updating state key 'value', written by: a, b",
+        "While applying the writes of superstep 1; the checkpoint is as before",
+    ]
     assert content(run.run.state) == before
 
 

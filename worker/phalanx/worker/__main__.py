@@ -36,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         graphs_file=options.graphs_file,
         prefix=options.prefix,
     )
+    if not options.graph and settings.graphs_file is None:
+        return _fail(ValueError("a worker needs graphs to run: --graph census=examples/census.py:graph"), USAGE_ERROR)
     try:
         registry = _registry(options.graph, settings)
         check_reachable(settings.url)

@@ -6,9 +6,11 @@ acknowledged early, and only msgpack is accepted.
 """
 
 import gc
+import multiprocessing
 import os
 import threading
 from dataclasses import dataclass, field
+from multiprocessing.process import AuthenticationString
 from typing import Any, Final
 
 from celery import Celery
@@ -102,6 +104,7 @@ def _connect_signals(app: Celery, joined: _Joined) -> None:
     def process_started(**_: object) -> None:
         gc.collect()
         gc.freeze()  # what was imported lives as long as the process: no collection need look at it again
+        _may_start_processes()
         joined.current(with_parent=True)
 
     def worker_started(sender: Any = None, **_: object) -> None:
@@ -119,6 +122,13 @@ def _connect_signals(app: Celery, joined: _Joined) -> None:
     worker_process_shutdown.connect(process_ended, weak=False)
     worker_ready.connect(worker_started, weak=False)
     worker_shutdown.connect(worker_ended, weak=False)
+
+
+def _may_start_processes() -> None:
+    """Let nodes start processes, as they may elsewhere: the pool marks its own as daemons, which may not."""
+    config: dict[str, Any] = getattr(multiprocessing.current_process(), "_config")  # noqa: B009
+    config["daemon"] = False
+    config["authkey"] = AuthenticationString(config["authkey"])  # the pool's own class of it cannot be handed down
 
 
 def _has_processes(consumer: Any) -> bool:

@@ -6,6 +6,7 @@ time. A slow task does not hold back the news of a finished one for much longer 
 runs, the process's :class:`~phalanx.worker.flusher.Flusher` looks after what was gathered before.
 """
 
+import asyncio
 import signal
 import threading
 import time
@@ -18,6 +19,7 @@ from phalanx.channels.base import MISSING
 from phalanx.checkpoint.packing import BlobCache, Packer, bytes_of, resolve
 from phalanx.checkpoint.serde import Serializer, encode_exception
 from phalanx.config import RunnableConfig
+from phalanx.errors import NodeCancelledError
 from phalanx.protocol.batch import Batch, BatchTask, Ref
 from phalanx.protocol.names import TASKS
 from phalanx.protocol.outcome import Outcome, OutcomeKind
@@ -123,6 +125,8 @@ class BatchRun:
             result: list[Update] | BaseException
             try:
                 result = await prepared.coroutine(task, on_loop=True)
+            except asyncio.CancelledError as error:  # of the node's own making: here nobody cancels
+                result = note_task(NodeCancelledError(task.node, str(error) or None), task.node, task.id)
             except BaseException as error:
                 result = note_task(error, task.node, task.id)
             ended.put((task, result, time.perf_counter() - started))
@@ -193,7 +197,7 @@ class _Prepared:
         for name in names:
             ref = batch.state.get(name)
             stored = MISSING if ref is None else run.serializer.loads(bytes_of(ref, blobs))
-            channels[name] = blueprint.channels[name].from_checkpoint(stored)
+            channels[name] = blueprint.channels[name].receive(stored)
         return cls(batch, blueprint, StateView(channels), blobs, run.serializer)
 
     def coroutine(self, task: BatchTask, *, on_loop: bool) -> Coroutine[object, None, list[Update]]:

@@ -34,6 +34,7 @@ class WorkerInfo:
     Attributes:
         id: unique: host, process id, and a part made at its start.
         slots: how many batches it runs at once.
+        graphs: the graphs it had when it joined; a local cluster's workers learn of more.
     """
 
     id: str
@@ -41,10 +42,11 @@ class WorkerInfo:
     pid: int
     queues: tuple[str, ...]
     slots: int
+    graphs: tuple[str, ...] = ()
 
     def pack(self) -> bytes:
         """The stored form."""
-        return pack([self.id, self.host, self.pid, self.queues, self.slots])
+        return pack([self.id, self.host, self.pid, self.queues, self.slots, self.graphs])
 
     @classmethod
     def unpack(cls, data: bytes) -> "WorkerInfo":
@@ -55,22 +57,23 @@ class WorkerInfo:
         """
 
         def read(record: Any) -> WorkerInfo:
-            identity, host, pid, queues, slots = expect_list(record)
+            identity, host, pid, queues, slots, graphs = expect_list(record)
             return cls(
                 expect(str, identity),
                 expect(str, host),
                 expect(int, pid),
                 tuple(expect(str, queue) for queue in expect_list(queues)),
                 expect(int, slots),
+                tuple(expect(str, graph) for graph in expect_list(graphs)),
             )
 
         return unpack(data, "a worker's entry", read)
 
     @classmethod
-    def of_this_process(cls, queues: Sequence[str], slots: int) -> "WorkerInfo":
+    def of_this_process(cls, queues: Sequence[str], slots: int, graphs: Sequence[str] = ()) -> "WorkerInfo":
         """This process, under a new id."""
         host, pid = socket.gethostname(), os.getpid()
-        return cls(f"{host}:{pid}:{os.urandom(3).hex()}", host, pid, tuple(queues), slots)
+        return cls(f"{host}:{pid}:{os.urandom(3).hex()}", host, pid, tuple(queues), slots, tuple(graphs))
 
 
 class Heartbeat:

@@ -6,6 +6,7 @@ A client that a node made on its first call still belongs to the running loop on
 import asyncio
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 
 
 class LoopThread:
@@ -15,6 +16,7 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._closed = threading.Event()
 
     def start(self, coroutine: Coroutine[object, object, None]) -> None:
         """Run a coroutine on the loop; it must not raise."""
@@ -24,7 +26,7 @@ class LoopThread:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=_run, args=(self._loop,), name="phalanx-loop", daemon=True)
+                self._thread = threading.Thread(target=self._run, args=(self._loop,), name="phalanx-loop", daemon=True)
                 self._thread.start()
             return self._loop
 
@@ -32,13 +34,16 @@ class LoopThread:
         """Stop the loop, and wait until it has stopped."""
         with self._lock:
             if self._loop is not None and self._thread is not None:
+                self._closed.set()
                 self._loop.call_soon_threadsafe(self._loop.stop)
                 self._thread.join(timeout=2)
                 self._loop = self._thread = None
 
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            while not self._closed.is_set() and not loop.is_closed():
+                # A node may stop the loop, or end it by a SystemExit in a task of its own; others still run on it.
+                with suppress(BaseException):
+                    loop.run_forever()
+        finally:
+            loop.close()

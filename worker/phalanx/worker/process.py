@@ -36,7 +36,7 @@ class WorkerProcess:
     ) -> None:
         self.settings = settings
         self.registry = registry
-        self.info = WorkerInfo.of_this_process(settings.queues, slots)
+        self.info = WorkerInfo.of_this_process(settings.queues, slots, registry.names)
         self._client = connect(settings.url)
         self._scripts = Scripts(self._client, "phalanx.worker")
         self._serializer = Serializer()
@@ -77,7 +77,7 @@ class WorkerProcess:
 
         What was claimed and could not be recorded would be waited for as long as the claiming process is alive.
         """
-        self.info = WorkerInfo.of_this_process(self.info.queues, self.info.slots)
+        self.info = WorkerInfo.of_this_process(self.info.queues, self.info.slots, self.registry.names)
         self._heartbeat.go_on_as(self.info)
 
     def _cache(self) -> BlobCache:

@@ -76,9 +76,17 @@ class GraphRegistry:
 
         Raises:
             TargetError: it cannot be loaded.
-            NotAGraphError: it is not a compiled graph.
+            NotAGraphError: it is not a compiled graph, or one of another name.
         """
-        return self.add(name, load_target(target))
+        graph = load_target(target)
+        own = getattr(graph, "name", name)
+        if isinstance(getattr(graph, "blueprint", None), Blueprint) and own != name:
+            called = f"is called {own!r}" if own else "has no name"
+            raise NotAGraphError(
+                f"the graph at {target!r} {called}, but is to be registered as {name!r}; coordinators ask for a graph "
+                f"by its own name: compile(name={name!r}), or --graph {own or name}={target}"
+            )
+        return self.add(name, graph)
 
     def find(self, name: str, version: str, worker: str) -> RegisteredGraph:
         """The graph a message names.

@@ -14,6 +14,14 @@ class TargetError(PhalanxError, ValueError):
     """A target cannot be found or loaded. The text says which part of it is wrong."""
 
 
+_loading: list[str] = []
+
+
+def being_loaded() -> str | None:
+    """The file or module that is being loaded as a target just now, if any; for what its import must not do."""
+    return _loading[-1] if _loading else None
+
+
 def load_target(target: str) -> object:
     """Import a target's module and return its attribute.
 
@@ -26,7 +34,11 @@ def load_target(target: str) -> object:
     where, separator, attribute = target.rpartition(":")
     if not separator or not where or not attribute or (where.startswith(".") and not _is_path(where)):
         raise TargetError(f"{target!r} is not a target; write pkg.module:attribute or path/file.py:attribute")
-    module = _load_file(Path(where), target) if _is_path(where) else _load_module(where, target)
+    _loading.append(where)
+    try:
+        module = _load_file(Path(where), target) if _is_path(where) else _load_module(where, target)
+    finally:
+        _loading.pop()
     found: object = module
     for part in attribute.split("."):
         if not hasattr(found, part):

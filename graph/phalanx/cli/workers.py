@@ -26,7 +26,15 @@ def list_workers(url: str, prefix: str, results: Results, *, as_json: bool) -> N
         client.close()
     if as_json:
         entries = [
-            {"id": w.id, "host": w.host, "pid": w.pid, "queues": list(w.queues), "slots": w.slots} for w in alive
+            {
+                "id": w.id,
+                "host": w.host,
+                "pid": w.pid,
+                "queues": list(w.queues),
+                "slots": w.slots,
+                "graphs": list(w.graphs),
+            }
+            for w in alive
         ]
         results.write(f"{json.dumps(entries, indent=2)}\n")
     else:
@@ -37,8 +45,8 @@ def table(workers: Sequence[WorkerInfo]) -> str:
     """Worker processes as aligned columns, and how many there are."""
     if not workers:
         return "no live workers; start one: phalanx worker --url … --graph NAME=TARGET"
-    rows = [("HOST", "PID", "SLOTS", "QUEUES")]
-    rows += [(w.host, str(w.pid), str(w.slots), ",".join(w.queues)) for w in workers]
+    rows = [("HOST", "PID", "SLOTS", "QUEUES", "GRAPHS")]
+    rows += [(w.host, str(w.pid), str(w.slots), ",".join(w.queues), ",".join(w.graphs)) for w in workers]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     hosts = len({worker.host for worker in workers})

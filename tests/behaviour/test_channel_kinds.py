@@ -1,0 +1,72 @@
+"""Kinds of channels that checkpoints hold in part or not at all are the same to nodes on every driver."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import pytest
+from tests.behaviour.drivers import Drive, compiled, thread
+from tests.behaviour.states import Update, chain
+from typing_extensions import TypedDict
+
+from phalanx.channels import DeltaChannel, UntrackedValue
+from phalanx.constants import START
+from phalanx.errors import GraphRecursionError, InvalidUpdateError
+from phalanx.graph import StateGraph
+from phalanx.types import Command
+
+
+def extend(value: list[str], writes: Sequence[list[str]]) -> list[str]:
+    """A batch reducer."""
+    return [*value, *(word for write in writes for word in write)]
+
+
+class Kinds(TypedDict, total=False):
+    """A value that is not stored, one that is stored by its writes, and what a node saw of both."""
+
+    secret: Annotated[str, UntrackedValue]
+    log: Annotated[list[str], DeltaChannel(extend)]
+    seen: str
+
+
+def write(_: Kinds) -> Update:
+    return {"secret": "s", "log": ["a", "b"]}
+
+
+def look(state: Kinds) -> Update:
+    return {"seen": f"{state.get('secret')} {state.get('log')}", "log": ["c"]}
+
+
+def kinds() -> StateGraph[Kinds]:
+    builder = StateGraph(Kinds)
+    builder.add_node("write", write)
+    builder.add_node("look", look)
+    builder.add_edge(START, "write")
+    builder.add_edge("write", "look")
+    return builder
+
+
+def test_a_node_sees_what_was_written_to_untracked_and_delta_channels(drive: Drive) -> None:
+    result = drive.invoke(compiled(kinds()), {})
+    assert result["seen"] == "s ['a', 'b']"
+    assert result["log"] == ["a", "b", "c"]
+
+
+def test_a_thread_keeps_delta_channels_and_forgets_untracked_ones(drive_kept: Drive) -> None:
+    graph, config = drive_kept.keeping(kinds()), thread("kinds of channels")
+    drive_kept.invoke(graph, {}, config)
+    values = drive_kept.get_state(graph, config).values
+    assert values["log"] == ["a", "b", "c"]
+    assert "secret" not in values
+    assert drive_kept.invoke(graph, {}, config)["log"] == ["a", "b", "c", "a", "b", "c"]
+
+
+@pytest.mark.parametrize("command", [Command[str](resume="yes"), Command[str](update={"last": "x"})])
+def test_a_command_as_input_is_refused_rather_than_started_as_an_input(drive: Drive, command: Command[str]) -> None:
+    with pytest.raises(InvalidUpdateError, match="a Command as a run's input"):
+        drive.invoke(compiled(chain("a")), command)
+
+
+def test_the_recursion_limit_says_what_was_still_due(drive: Drive) -> None:
+    with pytest.raises(GraphRecursionError) as caught:
+        drive.invoke(compiled(chain("a", "b", "c")), {}, {"recursion_limit": 2})
+    assert any("Nodes still due" in note and "c" in note for note in caught.value.__notes__)
