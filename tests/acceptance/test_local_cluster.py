@@ -98,7 +98,9 @@ def test_the_processes_of_a_killed_script_end_by_themselves(script: Script) -> N
     assert [*script.temporary.iterdir()] == []
 
 
-def test_a_worker_that_is_killed_in_mid_run_does_not_change_the_result(tmp_path: Path) -> None:
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_that_is_killed_in_mid_run_does_not_change_the_result(tmp_path: Path, signum: signal.Signals) -> None:
+    """Also by a signal that it may answer: service managers send SIGTERM to every process of a worker."""
     folder = tmp_path / "jobs"
     folder.mkdir()
     given = json.dumps({"n": 5, "folder": str(folder)})
@@ -111,9 +113,22 @@ def test_a_worker_that_is_killed_in_mid_run_does_not_change_the_result(tmp_path:
     )
     wait_until(lambda: len([*folder.iterdir()]) == 2, "both workers to be busy")
     victim = int(next(folder.iterdir()).name.partition("-")[2])
-    os.kill(victim, signal.SIGKILL)
+    os.kill(victim, signum)
     (folder / "go").touch()
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 0, stderr
     assert json.loads(stdout)["done"] == [0, 1, 2, 3, 4]
     assert "is gone; 1 task handed out again" in stderr
+
+
+def test_nodes_may_start_processes(tmp_path: Path) -> None:
+    process = subprocess.run(
+        [PHALANX, "run", f"{JOBS}:with_processes", "--local", "1", "--json", "--input", "{}"],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=60,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    assert json.loads(process.stdout)["done"] == [3, 4]

@@ -9,7 +9,7 @@ from tests.behaviour.drivers import Drive, Inline, compiled, thread
 from tests.behaviour.states import Update, Words, chain, gives, says
 
 from phalanx.constants import START
-from phalanx.errors import AsyncOnlyError
+from phalanx.errors import AsyncOnlyError, NodeCancelledError
 from phalanx.graph import StateGraph
 from phalanx.types import Send
 
@@ -50,6 +50,15 @@ def with_async(action: Any = slowly) -> StateGraph[Words]:
 )
 def test_coroutine_nodes_and_others_can_be_mixed(drive: Drive, action: Any) -> None:
     assert drive.invoke(compiled(with_async(action)), {})["words"] == ["a", "slowly", "z"]
+
+
+@pytest.mark.not_on("inline", "coroutine_nodes")
+def test_a_node_that_raises_a_cancellation_of_its_own_fails_as_others_do(drive: Drive) -> None:
+    async def gives_up(_: Words) -> Update:
+        raise asyncio.CancelledError("enough")
+
+    with pytest.raises(NodeCancelledError, match="'s' raised CancelledError although nothing cancelled it: enough"):
+        drive.invoke(compiled(with_async(gives_up)), {})
 
 
 def test_a_synchronous_call_refuses_coroutine_nodes_before_anything_runs_and_says_what_to_do() -> None:

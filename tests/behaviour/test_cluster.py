@@ -256,3 +256,29 @@ def test_max_concurrency_bounds_the_tasks_of_a_superstep_on_every_driver(drive: 
 
     assert drive.invoke(compiled(builder), {}, {"max_concurrency": limit})["count"] == 12
     assert crowd.most <= limit
+
+
+async def stops_the_loop(_: Words) -> Update:
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0)
+    return {"words": ["on"]}
+
+
+async def exits_in_a_task_of_its_own(_: Words) -> Update:
+    async def exits() -> None:
+        raise SystemExit(3)
+
+    await asyncio.gather(exits(), return_exceptions=True)
+    return {"words": ["on"]}
+
+
+@pytest.mark.parametrize("node", [stops_the_loop, exits_in_a_task_of_its_own])
+def test_a_node_that_ends_the_event_loop_of_its_worker_process_holds_up_nobody(
+    cluster: InProcessCluster, node: Any
+) -> None:
+    builder = StateGraph(Words)
+    builder.add_node("node", node)
+    builder.add_edge(START, "node")
+    graph = compiled(builder).with_cluster(cluster)
+
+    assert [graph.invoke({})["words"] for _ in range(3)] == [["on"]] * 3

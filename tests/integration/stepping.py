@@ -117,14 +117,16 @@ class Superstep:
         with self.worker() as worker:
             return worker.run_message(self.batch(*tasks).to_wire())
 
-    def commit(self, checkpoint_id: str = "c2", *, blobs: Mapping[str, bytes] | None = None) -> None:
+    def commit(
+        self, checkpoint_id: str = "c2", *, parent_id: str = FIRST, blobs: Mapping[str, bytes] | None = None
+    ) -> None:
         """End the superstep."""
         self.store.commit(
             lease=self.lease,
             blobs=blobs or {},
             namespace="",
             checkpoint_id=checkpoint_id,
-            parent_id=FIRST,
+            parent_id=parent_id,
             record=b"a record",
         )
 

@@ -49,7 +49,7 @@ def test_a_commit_without_any_lease_changes_nothing(keyspace: Keyspace) -> None:
 def test_a_blob_is_stored_once_and_never_changed(keyspace: Keyspace) -> None:
     step = Superstep.of(keyspace)
     step.commit("c2", blobs={"digest": b"bytes"})
-    step.commit("c3", blobs={"digest": b"other bytes", "more": b"more"})
+    step.commit("c3", parent_id="c2", blobs={"digest": b"other bytes", "more": b"more"})
     step.store.store_blobs({"digest": b"still other bytes"})
     assert keyspace.fields(step.store.keys.blobs) == {b"digest": b"bytes", b"more": b"more"}
 

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.integration.keyspace import Keyspace
+from tests.integration.stepping import FIRST, Superstep
 
 from phalanx.checkpoint.redis.thread_store import LEASE_VALID_MS, Lease
 from phalanx.errors import StaleLeaseError, ThreadBusyError
@@ -119,3 +120,26 @@ def test_renewing_keeps_alive_what_a_run_that_is_not_kept_works_on(keyspace: Key
     store.renew(lease, "", "c")
     assert {name: keyspace.ttl_ms(name) > 1000 for name in keyspace.names()} == dict.fromkeys(keyspace.names(), True)
     assert len(keyspace.names()) == 6
+
+
+def test_a_coordinator_whose_last_commit_the_server_lost_is_told_so(keyspace: Keyspace) -> None:
+    """As after a failover to a replica that was behind: workers would refuse every task of the step it is in."""
+    step = Superstep.of(keyspace)
+    step.commit("c2")
+    step.store.renew(step.lease, "", "c2")
+    keyspace.write(step.store.keys.lease, {"at": step.store.keys.claims("", FIRST)})
+    before = keyspace.everything()
+
+    with pytest.raises(StaleLeaseError, match="or the state server lost its last writes"):
+        step.store.renew(step.lease, "", "c2")
+    with pytest.raises(StaleLeaseError):
+        step.commit("c3", parent_id="c2")
+    assert keyspace.everything() == before
+
+
+def test_a_commit_whose_reply_got_lost_can_be_repeated(keyspace: Keyspace) -> None:
+    step = Superstep.of(keyspace)
+    step.commit("c2")
+    step.commit("c2")
+    step.commit("c3", parent_id="c2")
+    step.store.renew(step.lease, "", "c3")

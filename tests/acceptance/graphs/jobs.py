@@ -1,9 +1,11 @@
 """Graphs for the tests of the command line; each does one thing that matters there."""
 
 import math
+import multiprocessing
 import operator
 import os
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Annotated, TypedDict
 
@@ -48,6 +50,15 @@ def fail(job: Job) -> State:
     return {"done": [10 // (job["number"] - 1)]}
 
 
+def work_in_processes(state: State) -> State:
+    """In a process of each kind: one that continues this one, and one that starts afresh."""
+    done: list[int] = []
+    for method, number in [("fork", -3), ("spawn", -4)]:
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(method)) as pool:
+            done.append(pool.submit(abs, number).result(timeout=30))
+    return {"done": done}
+
+
 def wait_for_go(job: Job) -> None:
     folder = Path(job["folder"])
     (folder / f"{job['number']}-{os.getpid()}").touch()
@@ -71,6 +82,9 @@ graph = uncompiled.compile(name="jobs")
 other = uncompiled.compile(name="other")
 on_loop = build(work_async).compile(name="on_loop")
 failing = build(fail).compile(name="failing")
+with_processes = (
+    StateGraph(State).add_node("work", work_in_processes).add_edge(START, "work").compile(name="with_processes")
+)
 
 
 class Odd(TypedDict, total=False):

@@ -234,6 +234,17 @@ def test_a_lost_task_is_handed_out_next_as_its_next_attempt_and_remembers_where_
     assert made.lost("n1", "worker-8").lost_on == ("worker-7", "worker-8")
 
 
+def test_an_attempt_is_later_than_any_that_an_earlier_run_made() -> None:
+    made = handout()
+    made.add(tasks(1))
+    made.next_batches(1, 0.0)
+
+    made.lost("n0", "worker-7", 3)
+
+    (batch,) = made.next_batches(1, 1.0)
+    assert [(task.id, attempt) for task, attempt in batch.tasks] == [("n0", 4)]
+
+
 def test_tasks_that_lost_their_worker_travel_alone() -> None:
     made = handout(n=0.0001)
     made.add(tasks(20))

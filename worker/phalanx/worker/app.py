@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import threading
 from dataclasses import dataclass, field
-from multiprocessing.process import AuthenticationString
 from typing import Any, Final
 
 from celery import Celery
@@ -128,7 +127,9 @@ def _may_start_processes() -> None:
     """Let nodes start processes, as they may elsewhere: the pool marks its own as daemons, which may not."""
     config: dict[str, Any] = getattr(multiprocessing.current_process(), "_config")  # noqa: B009
     config["daemon"] = False
-    config["authkey"] = AuthenticationString(config["authkey"])  # the pool's own class of it cannot be handed down
+    # The pool makes one of a class of its own, which the standard library would not hand down to a fresh process.
+    handed_down = getattr(multiprocessing.process, "AuthenticationString")  # noqa: B009 - its stubs leave it out
+    config["authkey"] = handed_down(config["authkey"])
 
 
 def _has_processes(consumer: Any) -> bool:

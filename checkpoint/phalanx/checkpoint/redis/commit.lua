@@ -13,11 +13,15 @@
 -- ARGV[4] checkpoint record
 -- ARGV[5] place of the checkpoint before
 -- ARGV[6...] digest and bytes of each new blob, in turn
--- Returns 1, or 0 when the token is stale and nothing was changed.
+-- Returns 1, or 0 when nothing was changed: the token is stale, or the server lost the commit before this one.
 local lease, blobs, checkpoints, index, claims, writes, next_claims = unpack(KEYS)
 local token, ttl_ms, place, record, before = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 
 if token ~= '' and redis.call('HGET', lease, 'token') ~= token then
+  return 0
+end
+local at = redis.call('HGET', lease, 'at')
+if token ~= '' and at and at ~= claims and at ~= next_claims then -- at the next one when a reply got lost
   return 0
 end
 for i = 6, #ARGV, 2 do

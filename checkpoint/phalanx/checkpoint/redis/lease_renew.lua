@@ -1,15 +1,23 @@
 -- Renew a lease, if it is still the caller's, and with it the life of what the run works on.
 --
--- KEYS[1] lease  hash, lives with the thread
--- KEYS[2...] the thread's other keys, and those of the running superstep
+-- A lease that names another step than the caller's is one of a server that lost the caller's last commit, as a replica
+-- may that took over: workers would claim nothing of this step, for ever.
+--
+-- KEYS[1] lease   hash, lives with the thread; "at" in it is the claims key of the step that may be worked on, once known
+-- KEYS[2] claims  hash of the running superstep
+-- KEYS[3...] the thread's other keys, and those of the running superstep
 -- ARGV[1] the caller's token
 -- ARGV[2] how long the lease is valid from now, ms
 -- ARGV[3] life of the keys from now, ms; '0' for a thread that is kept
--- Returns 1, or 0 when another one has taken it since.
-local lease = KEYS[1]
+-- Returns 1, or 0 when another one has taken it since, or the last commit is lost.
+local lease, claims = KEYS[1], KEYS[2]
 local token, valid_ms, ttl_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 if redis.call('HGET', lease, 'token') ~= token then
+  return 0
+end
+local at = redis.call('HGET', lease, 'at')
+if at and at ~= claims then
   return 0
 end
 local clock = redis.call('TIME')

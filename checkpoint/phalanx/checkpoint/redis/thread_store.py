@@ -70,13 +70,13 @@ class ThreadStore:
             checkpoint_id: where the run stands.
 
         Raises:
-            StaleLeaseError: another one has taken the thread.
+            StaleLeaseError: another one has taken the thread, or the server lost the last commit.
         """
         keys = self.keys
+        step = [keys.claims(namespace, checkpoint_id), keys.writes(namespace, checkpoint_id)]
         working = [keys.blobs, keys.checkpoints, keys.index]
-        step = [keys.writes(namespace, checkpoint_id), keys.claims(namespace, checkpoint_id)]
         arguments: list[Argument] = [lease.token, LEASE_VALID_MS, self.ttl_s * 1000]
-        if not self._scripts.run("lease_renew", [keys.lease, *working, *step], arguments):
+        if not self._scripts.run("lease_renew", [keys.lease, *step, *working], arguments):
             raise self._stale(lease)
 
     def release(self, lease: Lease, namespace: str, checkpoint_id: str) -> None:
@@ -91,8 +91,8 @@ class ThreadStore:
     def _stale(self, lease: Lease) -> StaleLeaseError:
         return StaleLeaseError(
             f"run {lease.owner} lost its lease on thread {self.keys.thread_id!r} (token {lease.token}): "
-            f"another run has taken the thread since, or the state server lost the lease; nothing more was written by "
-            f"this run, and the thread stands where it last committed: look at its state, then go on with input None"
+            f"another run has taken the thread since, or the state server lost its last writes; nothing more was written "
+            f"by this run, and the thread stands where it last committed: look at its state, then go on with input None"
         )
 
     # --- supersteps ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,427 @@
+"""The cluster loop: carries a run's orders out over workers.
+
+The loop is synchronous and decides nothing that matters to the result. It hands tasks out, waits at its inbox for
+doorbells, reads the outcomes they point at, and brings them to the run. Doorbells are hints: once a second it also
+looks for outcomes whose bell it did not hear, for tasks whose worker process is gone, and for messages that got lost.
+"""
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from phalanx.checkpoint.packing import Packed
+from phalanx.checkpoint.redis.client import BLOCK_S
+from phalanx.checkpoint.redis.thread_store import RENEW_EVERY_S, Lease
+from phalanx.checkpoint.serde import Serializer, decode_exception
+from phalanx.config import RunnableConfig
+from phalanx.coordinator.broker import Broker
+from phalanx.coordinator.handout import HandedOut, HandOut
+from phalanx.coordinator.inline import stamp
+from phalanx.coordinator.keeping import Keeping
+from phalanx.coordinator.messages import (
+    Commit,
+    Dispatch,
+    Emit,
+    Event,
+    Fail,
+    Finish,
+    Order,
+    SaveWrites,
+    TaskFailed,
+    TaskFinished,
+)
+from phalanx.coordinator.observe import RunObserver
+from phalanx.coordinator.plan import Task
+from phalanx.coordinator.recorder import open_run
+from phalanx.coordinator.roster import Roster, Workers
+from phalanx.coordinator.run import Run, RunSettings
+from phalanx.errors import ClusterUnreachableError, CorruptDataError, NodeLostError, UnserializableError
+from phalanx.protocol.batch import Batch, BatchTask
+from phalanx.protocol.doorbell import read_ring
+from phalanx.protocol.outcome import Outcome, OutcomeKind
+from phalanx.types import Send, Update
+from phalanx.worker.blueprint import Blueprint
+from phalanx.worker.run_task import StateView, call_here, run_task, run_to_end
+from phalanx.worker.task_context import note_task
+
+LOOK_EVERY_S: Final = 1.0
+"""How often the loop looks for what no doorbell tells."""
+
+UNCLAIMED_AFTER_S: Final = 5.0
+"""How long a task may stay unclaimed, with nothing in the queue, before its message counts as lost."""
+
+MAX_ATTEMPTS: Final = 3
+"""How many worker processes a task may take down."""
+
+SAY_WAITING_EVERY_S: Final = 3.0
+_SAY_WAITING_AFTER_S: Final = 1.0
+_RINGS_AT_ONCE: Final = 1000
+
+logger = logging.getLogger("phalanx.coordinator")
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """What the runs of one cluster share. Safe to use from several threads.
+
+    Attributes:
+        url: the state server, for messages.
+    """
+
+    url: str
+    client: Redis
+    broker: Broker
+    roster: Roster
+    serializer: Serializer
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Which run this is, to workers.
+
+    Attributes:
+        graph, fingerprint: the graph by name, and its version.
+        thread_id: the thread its keys are under.
+        inbox: the key workers ring at.
+        queue: where its tasks go.
+        ttl_s: how long what workers store may stay; 0 for a thread that is kept.
+    """
+
+    graph: str
+    fingerprint: str
+    run_id: str
+    thread_id: str
+    inbox: str
+    queue: str
+    ttl_s: int
+
+
+class StoppedError(BaseException):
+    """The reader of a stream has left."""
+
+
+@dataclass(slots=True)
+class ClusterLoop:
+    """The loop; see the module's header.
+
+    Attributes:
+        run: the run, once the loop has begun.
+        stopping: set from another thread to leave the run where it is.
+    """
+
+    blueprint: Blueprint
+    settings: RunSettings
+    config: RunnableConfig
+    address: Address
+    connections: Connections
+    keeping: Keeping
+    observer: RunObserver
+    stopping: threading.Event = field(default_factory=threading.Event)
+    run: Run = field(init=False)
+    _log: logging.LoggerAdapter[logging.Logger] = field(init=False)
+    _lease: Lease = field(init=False)
+    _handout: HandOut = field(init=False)
+    _config_bytes: bytes = b""
+    _failure: BaseException | None = None
+    _renewed_at: float = 0.0
+    _looked_at: float = 0.0
+    _waiting_since: float | None = None
+    _said_waiting_at: float = 0.0
+    _workers: Workers = field(default_factory=Workers)
+    _reads: dict[tuple[str, bool], frozenset[str]] = field(default_factory=dict[tuple[str, bool], frozenset[str]])
+
+    def __post_init__(self) -> None:
+        fields = {"run_id": self.address.run_id, "thread_id": self.address.thread_id, "graph": self.address.graph}
+        self._log = logging.LoggerAdapter(logger, fields)
+
+    def emits(self, given: object) -> Iterator[Emit]:
+        """Drive the run to its end.
+
+        Raises:
+            ThreadBusyError: another run drives the thread.
+            StaleLeaseError: another run has taken it in the meantime.
+            Exception: what ended the run.
+        """
+        self._config_bytes = self._pack_config()
+        self._handout = HandOut(frozenset(self.blueprint.async_nodes), limit=self.config.get("max_concurrency"))
+        try:
+            self._lease = self.keeping.store.acquire(self.address.run_id)
+            yield from self._with_lease(given)
+        except RedisError as error:
+            if error is self._failure:  # a node's own trouble with a Redis of its own
+                raise
+            raise ClusterUnreachableError("state server", self.connections.url, str(error)) from error
+
+    def _with_lease(self, given: object) -> Iterator[Emit]:
+        self._renewed_at = time.monotonic()
+        try:
+            self.run, _ = open_run(self.blueprint, self.settings, self.keeping.load(self._lease))
+            self.keeping.opened(self.run.state, self.run.position.checkpoint_id)
+            orders = self.run.start(given, stamp(self.run))
+            while True:
+                for order in orders:
+                    yield from self._carry_out(order)
+                if isinstance(orders[-1], Finish):
+                    return
+                orders = self.run.close_step(stamp(self.run))
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Give the thread back. If the server is gone, the lease runs out by itself, and what went wrong matters."""
+        try:
+            self.keeping.end(self._lease)
+            self.connections.client.unlink(self.address.inbox)
+        except RedisError as error:
+            self._log.warning("run %s could not give its thread back: %s", self.address.run_id, error)
+
+    def _pack_config(self) -> bytes:
+        travels = {key: value for key, value in self.config.items() if key != "callbacks"}
+        try:
+            return self.connections.serializer.dumps(travels)
+        except UnserializableError as error:
+            where = "the run's config cannot go to workers"
+            raise UnserializableError(error.type_name, error.path, error.hint, where) from error
+
+    def _carry_out(self, order: Order) -> Iterator[Emit]:
+        if isinstance(order, Emit):
+            yield order
+        elif isinstance(order, Commit):
+            self.keeping.commit(order, self.run.state, self._lease)
+            self._renewed_at = time.monotonic()
+        elif isinstance(order, SaveWrites):
+            recorded = self.blueprint.nodes[order.task.name].runs_user_code
+            self.keeping.save_writes(order, recorded=recorded)
+        elif isinstance(order, Fail):
+            self._failure = order.error
+            raise order.error
+        elif isinstance(order, Dispatch):
+            yield from self._execute(order)
+
+    # --- one superstep ------------------------------------------------------------------------------------------------
+
+    def _execute(self, order: Dispatch) -> Iterator[Emit]:
+        """Have the tasks of a superstep executed, until its barrier is full."""
+        nodes = self.blueprint.nodes
+        self.observer.step_started(order.step, len(order.tasks), sorted({task.name for task in order.tasks}))
+        self._handout.clear()
+        for task in order.tasks:
+            if not nodes[task.name].runs_user_code:
+                yield from self._tell(_execute_here(task, self.run), worker=None)
+        self._handout.add(task for task in order.tasks if nodes[task.name].runs_user_code)
+        while not self.run.barrier_full:
+            if self.stopping.is_set():
+                raise StoppedError
+            self._send()
+            yield from self._collect(self._rung())
+            now = time.monotonic()
+            if now - self._renewed_at >= RENEW_EVERY_S:
+                self.keeping.renew(self._lease)
+                self._renewed_at = now
+            if now - self._looked_at >= LOOK_EVERY_S:
+                self._looked_at = now
+                self._watch_workers()
+                yield from self._look_after_flights(now)
+
+    def _send(self) -> None:
+        """Hand out what the window has room for."""
+        if not self._handout.waiting:
+            return
+        workers = self._watch_workers()
+        if not workers.slots:
+            return
+        batches = [self._batch(handed) for handed in self._handout.next_batches(workers.slots, time.monotonic())]
+        blobs = self.keeping.refs.packer.take_blobs()
+        if blobs:
+            self.keeping.store.store_blobs(blobs)
+        for batch in batches:
+            self.connections.broker.send(batch, self.address.queue)
+
+    def _watch_workers(self) -> Workers:
+        """See who is alive, and say so when that changed or when nobody is."""
+        workers = self.connections.roster.serving(self.address.queue)
+        if workers.ids != self._workers.ids:
+            self._workers = workers
+            self.observer.workers_changed(self.address.queue, len(workers.alive), workers.hosts)
+        if workers.slots:
+            self._waiting_since = None
+        else:
+            self._say_waiting()
+        return workers
+
+    def _batch(self, handed: HandedOut) -> Batch:
+        refs = self.keeping.refs
+        read: set[str] = set()
+        tasks: list[BatchTask] = []
+        for task, attempt in handed.tasks:
+            read |= self._channels_read(task)
+            arg = refs.packer.ref_once(task.arg) if task.is_push else None
+            tasks.append(BatchTask(task.id, task.name, attempt, task.path, task.triggers, arg))
+        refs.packer.forget()
+        where, at = self.address, self.run.position
+        return Batch(
+            graph=where.graph,
+            fingerprint=where.fingerprint,
+            run_id=where.run_id,
+            thread_id=where.thread_id,
+            namespace="",
+            checkpoint_id=at.checkpoint_id,
+            step=at.step,
+            token=self._lease.token,
+            state={name: refs.refs[name] for name in read if name in refs.refs},
+            config=self._config_bytes,
+            ttl_s=where.ttl_s,
+            tasks=tasks,
+        )
+
+    def _channels_read(self, task: Task) -> frozenset[str]:
+        kind = (task.name, task.is_push)
+        found = self._reads.get(kind)
+        if found is None:
+            node = self.blueprint.nodes[task.name]
+            found = self._reads[kind] = frozenset(node.channels_read(pushed=task.is_push))
+        return found
+
+    def _say_waiting(self) -> None:
+        now = time.monotonic()
+        if self._waiting_since is None:
+            self._waiting_since, self._said_waiting_at = now, now - SAY_WAITING_EVERY_S + _SAY_WAITING_AFTER_S
+        if now - self._said_waiting_at >= SAY_WAITING_EVERY_S:
+            self._said_waiting_at = now
+            self.observer.waiting_for_workers(self.address.queue, now - self._waiting_since)
+            self._log.warning(
+                "no live worker serves queue %r; run %s waits (start one: phalanx worker --url … --graph %s=…)",
+                self.address.queue,
+                self.address.run_id,
+                self.address.graph,
+            )
+
+    # --- outcomes -----------------------------------------------------------------------------------------------------
+
+    def _rung(self) -> list[str]:
+        """Wait for a doorbell, a moment at most, and answer it and all others: the tasks they name."""
+        client, inbox = self.connections.client, self.address.inbox
+        wait_s = BLOCK_S if self._handout.flights else BLOCK_S / 4
+        first = cast("tuple[bytes, bytes] | None", client.blpop([inbox], timeout=wait_s))
+        if first is None:
+            return []
+        rung = self._named(first[1])
+        if len(rung) < len(self._handout.flights):  # else nobody is left who could ring
+            more = cast("list[bytes] | None", client.lpop(inbox, _RINGS_AT_ONCE))
+            rung += [task_id for data in more or () for task_id in self._named(data)]
+        return rung
+
+    def _named(self, ring: bytes) -> list[str]:
+        try:
+            checkpoint_id, task_ids = read_ring(ring)
+        except CorruptDataError as error:  # a bell is a hint; what it should have said is found without it
+            self._log.warning("run %s heard %s", self.address.run_id, error)
+            return []
+        return task_ids if checkpoint_id == self.run.position.checkpoint_id else []
+
+    def _collect(self, task_ids: Sequence[str]) -> Iterator[Emit]:
+        """Read the outcomes of tasks in flight, and tell the run."""
+        asked = [task_id for task_id in task_ids if task_id in self.run.tasks]
+        if not asked:
+            return
+        found = self.keeping.store.outcomes("", self.run.position.checkpoint_id, asked)
+        for task_id, data in found.items():
+            outcome = Outcome.unpack(data)
+            self._handout.ended(task_id, outcome.seconds)
+            yield from self._tell(self._event(task_id, outcome), worker=outcome.worker)
+
+    def _event(self, task_id: str, outcome: Outcome) -> Event:
+        loads = self.connections.serializer.loads
+        if outcome.kind is OutcomeKind.ERROR:
+            return TaskFailed(task_id, decode_exception(loads(outcome.error)))
+        writes: list[Update] = [
+            (write.channel, loads(cast("bytes", write.value)))
+            if write.node is None
+            else (write.channel, Send(write.node, Packed(write.value)))
+            for write in outcome.writes
+        ]
+        return TaskFinished(task_id, writes)
+
+    def _tell(self, event: Event, *, worker: str | None) -> Iterator[Emit]:
+        task = self.run.tasks[event.task_id]
+        orders = self.run.handle(event)
+        if not orders:
+            return
+        failed = isinstance(event, TaskFailed)
+        self.observer.task_ended(self.run.position.step, task.name, task.id, worker=worker, failed=failed)
+        for order in orders:
+            yield from self._carry_out(order)
+
+    # --- what went wrong ----------------------------------------------------------------------------------------------
+
+    def _look_after_flights(self, now: float) -> Iterator[Emit]:
+        """Find outcomes without a bell, tasks whose worker process is gone, and tasks whose message is gone."""
+        old = [flight.task.id for flight in self._handout.older_than(LOOK_EVERY_S, now)]
+        if not old:
+            return
+        yield from self._collect(old)
+        left = [task_id for task_id in old if task_id in self._handout.flights]
+        claims = self._claims(left)
+        dead = self.connections.roster.dead(worker for _, worker in claims.values())
+        lost = {task_id: claim for task_id, claim in claims.items() if claim[1] in dead}
+        if lost:  # what they still recorded before they died counts
+            yield from self._collect([*lost])
+            yield from self._lost({task_id: lost[task_id] for task_id in lost if task_id in self._handout.flights})
+        self._resend([task_id for task_id in left if task_id not in claims], now)
+
+    def _claims(self, task_ids: Sequence[str]) -> dict[str, tuple[int, str]]:
+        """Attempt and worker process of those tasks whose present attempt is claimed, or one after it.
+
+        The claim of an attempt before says nothing: its process was found dead already.
+        """
+        found = self.keeping.store.claims("", self.run.position.checkpoint_id, task_ids)
+        return {
+            task_id: claim for task_id, claim in found.items() if claim[0] >= self._handout.flights[task_id].attempt
+        }
+
+    def _lost(self, claims: Mapping[str, tuple[int, str]]) -> Iterator[Emit]:
+        """Hand tasks out again whose worker process is gone, unless that happened too often."""
+        for worker, number in Counter(worker for _, worker in claims.values()).items():
+            self._log.warning(
+                "worker process %s is gone; run %s hands its %d tasks out again", worker, self.address.run_id, number
+            )
+            self.observer.worker_lost(worker, number)
+        for task_id, (attempt, worker) in claims.items():
+            flight = self._handout.lost(task_id, worker, attempt)
+            if len(flight.lost_on) >= MAX_ATTEMPTS:
+                self._handout.give_up(task_id)
+                error = NodeLostError(flight.task.name, task_id, len(flight.lost_on), flight.lost_on)
+                yield from self._tell(TaskFailed(task_id, note_task(error, flight.task.name, task_id)), worker=worker)
+
+    def _resend(self, task_ids: Sequence[str], now: float) -> None:
+        """Hand tasks out again that nobody claimed although nothing waits in the queue: their message is gone."""
+        stale = [
+            task_id
+            for task_id in task_ids
+            if task_id in self._handout.flights and now - self._handout.flights[task_id].since >= UNCLAIMED_AFTER_S
+        ]
+        if not stale or self.connections.broker.depth(self.address.queue):
+            return
+        self._log.warning(
+            "run %s: %d tasks were never claimed; handing them out again", self.address.run_id, len(stale)
+        )
+        for task_id in stale:
+            self._handout.unclaimed(task_id)
+
+
+def _execute_here(task: Task, run: Run) -> Event:
+    """Execute a task that runs no user code."""
+    node = run.blueprint.nodes[task.name]
+    view = StateView(run.state.channels)
+    try:
+        value = task.arg if task.is_push else view.read(node.reader)
+        return TaskFinished(task.id, run_to_end(run_task(node, value, view, call_here, RunnableConfig)))
+    except Exception as error:
+        return TaskFailed(task.id, note_task(error, task.name, task.id))
