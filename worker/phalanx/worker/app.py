@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import threading
 from dataclasses import dataclass, field
+from multiprocessing import process
 from typing import Any, Final
 
 from celery import Celery
@@ -125,11 +126,11 @@ def _connect_signals(app: Celery, joined: _Joined) -> None:
 
 def _may_start_processes() -> None:
     """Let nodes start processes, as they may elsewhere: the pool marks its own as daemons, which may not."""
-    config: dict[str, Any] = getattr(multiprocessing.current_process(), "_config")  # noqa: B009
+    process = multiprocessing.current_process()
+    config: dict[str, Any] = getattr(process, "_config")  # noqa: B009
     config["daemon"] = False
-    # The pool makes one of a class of its own, which the standard library would not hand down to a fresh process.
-    handed_down = getattr(multiprocessing.process, "AuthenticationString")  # noqa: B009 - its stubs leave it out
-    config["authkey"] = handed_down(config["authkey"])
+    # The pool's key is of a class of its own, which cannot be handed down to a fresh process; the setter makes another.
+    process.authkey = bytes(config["authkey"])
 
 
 def _has_processes(consumer: Any) -> bool:
