@@ -90,11 +90,11 @@ def chord_app(url: str, backend: str | None = None) -> Celery:
     """Return the app that client and worker share."""
     app = Celery("chord_bench", broker=url, backend=backend or url, set_as_current=False)
 
-    @app.task(name="bench.noop")
+    @app.task(name="bench.noop", shared=False)
     def noop() -> int:
         return 1
 
-    @app.task(name="bench.total")
+    @app.task(name="bench.total", shared=False)
     def total(numbers: list[int]) -> int:
         return sum(numbers)
 

@@ -6,7 +6,6 @@ acknowledged early, and only msgpack is accepted.
 """
 
 import gc
-import multiprocessing
 import os
 import threading
 from dataclasses import dataclass, field
@@ -126,11 +125,11 @@ def _connect_signals(app: Celery, joined: _Joined) -> None:
 
 def _may_start_processes() -> None:
     """Let nodes start processes, as they may elsewhere: the pool marks its own as daemons, which may not."""
-    process = multiprocessing.current_process()
-    config: dict[str, Any] = getattr(process, "_config")  # noqa: B009
+    config: dict[str, Any] = getattr(process.current_process(), "_config")  # noqa: B009
     config["daemon"] = False
-    # The pool's key is of a class of its own, which cannot be handed down to a fresh process; the setter makes another.
-    process.authkey = bytes(config["authkey"])
+    # The pool's key is of a class of its own, which cannot be handed down to a fresh process.
+    handed_down: Any = getattr(process, "AuthenticationString")  # noqa: B009 - the library's types leave it out
+    config["authkey"] = handed_down(config["authkey"])
 
 
 def _has_processes(consumer: Any) -> bool:

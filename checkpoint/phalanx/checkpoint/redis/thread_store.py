@@ -92,7 +92,8 @@ class ThreadStore:
         return StaleLeaseError(
             f"run {lease.owner} lost its lease on thread {self.keys.thread_id!r} (token {lease.token}): "
             f"another run has taken the thread since, or the state server lost its last writes; nothing more was "
-            f"written by this run, and the thread stands where it last committed: look at its state, then go on with input None"
+            f"written by this run, and the thread stands where it last committed: look at its state, then go on "
+            f"with input None"
         )
 
     # --- supersteps ---------------------------------------------------------------------------------------------------
