@@ -14,7 +14,8 @@ from tests.support import wait_until
 
 from phalanx.checkpoint.memory import InMemorySaver
 from phalanx.constants import START
-from phalanx.errors import GraphNotNamedError, ThreadBusyError
+from phalanx.coordinator import Cluster
+from phalanx.errors import ClusterError, GraphNotNamedError, ThreadBusyError
 from phalanx.graph import StateGraph
 from phalanx.pregel import Pregel
 from phalanx.testing.in_process import InProcessCluster
@@ -117,6 +118,20 @@ def test_a_stream_that_is_left_without_a_thread_leaves_no_key(cluster: InProcess
     gate.may_go.set()
 
     wait_until(lambda: not [key for key, _ in keys_left(cluster) if "{run-" in key], "every key of the run to be gone")
+
+
+def test_a_run_whose_cluster_is_closed_says_so_and_can_go_on(cluster: InProcessCluster, gate: Gate) -> None:
+    graph, config = compiled(gate.builder).with_cluster(cluster), thread("closed")
+    other = Cluster(cluster.url, broker_url=cluster.broker_url)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(graph.with_cluster(other).invoke, {}, config)
+        wait_until(gate.begun.is_set, "the run to be in its second step")
+        other.close()
+        with pytest.raises(ClusterError, match="the cluster was closed while run"):
+            running.result(timeout=30)
+    gate.may_go.set()
+
+    assert graph.invoke(None, config)["words"] == ["a", "waited", "z"]
 
 
 def test_a_slow_reader_gets_everything(cluster: InProcessCluster) -> None:

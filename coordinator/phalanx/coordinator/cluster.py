@@ -76,7 +76,6 @@ class Cluster:
         self.queue = queue
         self.prefix = prefix
         self._announcer: Announcer | None = None
-        self._closed = False
         self._fingerprints: dict[int, tuple[Blueprint, str]] = {}
         client = connect(url)
         check_reachable(url)
@@ -137,7 +136,7 @@ class Cluster:
 
     def close(self) -> None:
         """Close connections, and end the processes of a cluster of our own. May be called twice."""
-        self._closed = True
+        self._connections.closed.set()
         self._connections.broker.close()
         self._connections.client.close()
         if self._announcer is not None:
@@ -199,7 +198,7 @@ class Cluster:
         Raises:
             ClusterError: the cluster was closed.
         """
-        if self._closed:
+        if self._connections.closed.is_set():
             raise ClusterError(f"{self!r} was closed; run the graph inside its with block, or make another Cluster")
         run_id = str(config.get("run_id") or uuid.uuid4())
         keeping = self._keeping(config, saver, run_id)

@@ -42,7 +42,13 @@ from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import open_run
 from phalanx.coordinator.roster import Roster, Workers
 from phalanx.coordinator.run import Run, RunSettings
-from phalanx.errors import ClusterUnreachableError, CorruptDataError, NodeLostError, UnserializableError
+from phalanx.errors import (
+    ClusterError,
+    ClusterUnreachableError,
+    CorruptDataError,
+    NodeLostError,
+    UnserializableError,
+)
 from phalanx.protocol.batch import Batch, BatchTask
 from phalanx.protocol.doorbell import read_ring
 from phalanx.protocol.outcome import Outcome, OutcomeKind
@@ -73,6 +79,7 @@ class Connections:
 
     Attributes:
         url: the state server, for messages.
+        closed: set when the cluster is closed, maybe while runs are under way.
     """
 
     url: str
@@ -80,6 +87,7 @@ class Connections:
     broker: Broker
     roster: Roster
     serializer: Serializer
+    closed: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +155,7 @@ class ClusterLoop:
         Raises:
             ThreadBusyError: another run drives the thread.
             StaleLeaseError: another run has taken it in the meantime.
+            ClusterError: the cluster was closed in the meantime.
             Exception: what ended the run.
         """
         self._config_bytes = self._pack_config()
@@ -154,10 +163,21 @@ class ClusterLoop:
         try:
             self._lease = self.keeping.store.acquire(self.address.run_id)
             yield from self._with_lease(given)
-        except RedisError as error:
-            if error is self._failure:  # a node's own trouble with a Redis of its own
+        except Exception as error:
+            if error is self._failure:  # a node's own trouble, maybe with a Redis of its own
                 raise
-            raise ClusterUnreachableError("state server", self.connections.url, str(error)) from error
+            self._refuse_if_closed(error)
+            if isinstance(error, RedisError):
+                raise ClusterUnreachableError("state server", self.connections.url, str(error)) from error
+            raise
+
+    def _refuse_if_closed(self, error: Exception | None = None) -> None:
+        """Say that it was closed, rather than what a connection says that is closed while it is used."""
+        if self.connections.closed.is_set() and type(error) is not ClusterError:
+            raise ClusterError(
+                f"the cluster was closed while run {self.address.run_id} was under way; "
+                f"a thread keeps what finished, and input None goes on with it"
+            ) from error
 
     def _with_lease(self, given: object) -> Iterator[Emit]:
         self._renewed_at = time.monotonic()
@@ -179,7 +199,7 @@ class ClusterLoop:
         try:
             self.keeping.end(self._lease)
             self.connections.client.unlink(self.address.inbox)
-        except RedisError as error:
+        except Exception as error:
             self._log.warning("run %s could not give its thread back: %s", self.address.run_id, error)
 
     def _pack_config(self) -> bytes:
@@ -219,6 +239,7 @@ class ClusterLoop:
         while not self.run.barrier_full:
             if self.stopping.is_set():
                 raise StoppedError
+            self._refuse_if_closed()
             self._send()
             yield from self._collect(self._rung())
             now = time.monotonic()
