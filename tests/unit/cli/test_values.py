@@ -79,7 +79,7 @@ def test_a_value_nested_very_deep_is_cut() -> None:
     deep: object = "bottom"
     for _ in range(10_000):
         deep = [deep]
-    assert "RecursionError" in dump(deep)
+    assert '"type": "list"' in dump(deep)
 
 
 def test_a_number_with_more_digits_than_python_writes_is_hexadecimal() -> None:
