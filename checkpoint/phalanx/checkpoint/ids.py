@@ -5,10 +5,13 @@ process, so that a later checkpoint has a greater id even when the clock stands 
 """
 
 import os
+import re
 import threading
 import time
 
 _EPOCH_OFFSET_100NS = 0x01B21DD213814000  # from 1582-10-15, where UUID time starts, to 1970-01-01
+_LAST_TICK = (1 << 60) - 1
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _lock = threading.Lock()
 _last = 0
 _node = int.from_bytes(os.urandom(6), "big")
@@ -25,11 +28,24 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_node)
 
 
-def checkpoint_id(step: int) -> str:
-    """A new id, greater than every id this process made before."""
+def checkpoint_id(step: int, after: str = "") -> str:
+    """A new id, greater than every id this process made before, and than ``after``.
+
+    Args:
+        step: the superstep.
+        after: the checkpoint before; it may come from a machine whose clock is ahead of this one's.
+    """
     global _last
     with _lock:
-        ticks = max(time.time_ns() // 100 + _EPOCH_OFFSET_100NS, _last + 1)
+        ticks = max(time.time_ns() // 100 + _EPOCH_OFFSET_100NS, _last + 1, _ticks_of(after) + 1)
         _last = ticks
     value = f"{ticks:015x}"
     return f"{value[:8]}-{value[8:12]}-6{value[12:]}-{0x8000 | (step & 0x3FFF):04x}-{_node:012x}"
+
+
+def _ticks_of(identity: str) -> int:
+    """The time in an id; 0 for what is not one of ours."""
+    if not _ID.fullmatch(identity):
+        return 0
+    ticks = int(identity[:8] + identity[9:13] + identity[15:18], 16)
+    return ticks if ticks < _LAST_TICK else 0

@@ -40,7 +40,7 @@ from phalanx.worker.task_context import note_task, task_config
 
 def stamp(run: Run) -> Stamp:
     """A new checkpoint id and the time, for the step the run is in."""
-    return Stamp(checkpoint_id(run.position.step), datetime.now(UTC).isoformat())
+    return Stamp(checkpoint_id(run.position.step, run.position.checkpoint_id), datetime.now(UTC).isoformat())
 
 
 @dataclass(slots=True)

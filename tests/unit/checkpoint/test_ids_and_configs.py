@@ -123,3 +123,17 @@ def test_metadata_matches_when_every_wanted_entry_is_equal() -> None:
     assert matches({"a": 1}, {})
     assert matches({"a": 1}, {"b": None})
     assert not matches({"a": 1}, {"a": 2})
+
+
+def test_an_id_is_greater_than_the_one_before_it_even_if_that_came_from_a_clock_ahead() -> None:
+    now = checkpoint_id(1)
+    ahead = f"{int(now[:8], 16) + 1:08x}{now[8:]}"
+    assert ahead > now
+    assert checkpoint_id(2, after=ahead) > ahead
+
+
+@pytest.mark.parametrize("before", ["", "not an id", "ffffffff-ffff-6fff-8000-000000000000"])
+def test_an_id_after_what_is_no_id_is_an_id(before: str) -> None:
+    made = checkpoint_id(3, after=before)
+    assert made[14] == "6"
+    assert len(made) == 36
