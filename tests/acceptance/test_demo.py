@@ -24,6 +24,7 @@ def command() -> list[str]:
     """What ``make demo`` runs, without the interpreter's environment before it."""
     make = shutil.which("make")
     if make is None:
+        assert not os.environ.get("CI"), "in CI the demo must run, and there is no make"
         pytest.skip("there is no make on this machine")
     printed = subprocess.run([make, "-n", "demo"], cwd=PROJECT, check=True, capture_output=True, text=True).stdout
     found = re.search(r"^\S*phalanx (.+)$", printed, re.MULTILINE)

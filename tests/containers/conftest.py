@@ -8,7 +8,6 @@ import gc
 import importlib.util
 import os
 import shutil
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -22,6 +21,7 @@ from docker.errors import DockerException, ImageNotFound
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 from testcontainers.core.network import Network
+from tests.support import wait_until
 
 from phalanx.protocol.keys import ClusterKeys
 
@@ -38,15 +38,6 @@ class StartWorker(Protocol):
     """Start a worker container called `name` with more arguments, and with folders mounted where they are here."""
 
     def __call__(self, name: str, *args: str, folders: tuple[Path, ...] = ()) -> DockerContainer: ...
-
-
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 30) -> None:
-    """Poll until `condition` holds; fail the test, saying `what` it waited for, when it does not."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            pytest.fail(f"waited {timeout_s:g} s for {what}")
-        time.sleep(0.05)
 
 
 def missing() -> str | None:
@@ -119,7 +110,7 @@ def redis_container(network: Network) -> Iterator[RedisServer]:
     """A Redis, reachable from here by a published port and from containers as `redis`."""
     with DockerContainer(REDIS_IMAGE, network=network, network_aliases=["redis"], ports=[6379]) as container:
         server = RedisServer(container)
-        wait_until(lambda: "PONG" in server.command("ping"), f"an answer from Redis in {REDIS_IMAGE}")
+        wait_until(lambda: "PONG" in server.command("ping"), f"an answer from Redis in {REDIS_IMAGE}", timeout_s=30)
         yield server
 
 
@@ -176,6 +167,7 @@ def worker_container(network: Network, redis_container: RedisServer, graph_folde
             wait_until(
                 lambda: ended(container) or redis_container.has_worker(name),
                 f"worker {name} to join the cluster",
+                timeout_s=30,
             )
             if ended(container):
                 pytest.fail(f"worker {name} ended at its start")

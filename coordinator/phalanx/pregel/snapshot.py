@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from phalanx.checkpoint.base import CheckpointTuple
+from phalanx.checkpoint.base import CheckpointTuple, Version
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.apply import TaskWrites, apply_writes
 from phalanx.coordinator.output import Keys, as_names, read_values
 from phalanx.coordinator.plan import Task, plan
 from phalanx.coordinator.recorder import finished_writes
-from phalanx.coordinator.state import GraphState, NextVersion
+from phalanx.coordinator.state import GraphState
 from phalanx.protocol.names import ERROR
 from phalanx.types import PregelTask, StateSnapshot, Update
 from phalanx.worker.blueprint import Blueprint
@@ -68,13 +68,17 @@ def _overlay(
 
     Returns whether that was possible: it is not when a step failed because its writes contradict each other.
     """
-    unchanged: NextVersion = lambda newest: newest if newest is not None else 0  # noqa: E731
     writes = [TaskWrites(task.path, task.name, (), done[task.id]) for task in finished]
     try:
-        apply_writes(blueprint, state, writes, unchanged)
+        apply_writes(blueprint, state, writes, _unchanged)
     except Exception:  # a channel refuses, or the user's reducer raises; either way the state is as it was
         return False
     return True
+
+
+def _unchanged(newest: Version | None) -> Version:
+    """The version of a step that is only shown, not taken."""
+    return newest if newest is not None else 0
 
 
 def _shown(task: Task, done: Mapping[str, Sequence[Update]], errors: Mapping[str, str], keys: Keys) -> PregelTask:
