@@ -2,7 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any, Final, TypedDict, cast
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict, cast
+
+if TYPE_CHECKING:
+    from phalanx.runtime import Runtime
+    from phalanx.types import StreamWriter
 
 
 class RunnableConfig(TypedDict, total=False):
@@ -53,4 +58,70 @@ def merge_configs(*configs: RunnableConfig | Mapping[str, Any] | None) -> Runnab
     return cast("RunnableConfig", merged)
 
 
-__all__ = ["DEFAULT_RECURSION_LIMIT", "RunnableConfig", "merge_configs"]
+class Surroundings(Protocol):
+    """What code that runs in a task can find out about where it runs."""
+
+    @property
+    def config(self) -> RunnableConfig: ...
+
+    @property
+    def runtime(self) -> "Runtime[Any]": ...
+
+
+SURROUNDINGS: Final[ContextVar[Surroundings | None]] = ContextVar("phalanx_surroundings", default=None)
+"""The task that runs here; set while a user's function is called."""
+
+
+def current_surroundings(asked: str) -> Surroundings:
+    """The task that runs here.
+
+    Args:
+        asked: what was called, for the message.
+
+    Raises:
+        RuntimeError: no task does.
+    """
+    found = SURROUNDINGS.get()
+    if found is None:
+        raise RuntimeError(
+            f"Called {asked} outside of a runnable context: it works only while a graph's node runs, in the node's own "
+            f"thread or coroutine (a thread the node starts itself needs contextvars.copy_context().run)"
+        )
+    return found
+
+
+def get_config() -> RunnableConfig:
+    """The config of the task that runs here.
+
+    Raises:
+        RuntimeError: no task does.
+    """
+    return current_surroundings("get_config").config
+
+
+def get_store() -> Any:
+    """The store of the graph whose task runs here; ``None`` if it has none.
+
+    Raises:
+        RuntimeError: no task does.
+    """
+    return current_surroundings("get_store").runtime.store
+
+
+def get_stream_writer() -> "StreamWriter":
+    """What streams data of one's own from the task that runs here.
+
+    Raises:
+        RuntimeError: no task does.
+    """
+    return current_surroundings("get_stream_writer").runtime.stream_writer
+
+
+__all__ = [
+    "DEFAULT_RECURSION_LIMIT",
+    "RunnableConfig",
+    "get_config",
+    "get_store",
+    "get_stream_writer",
+    "merge_configs",
+]

@@ -5,7 +5,9 @@ way from a worker to the coordinator.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
 
 class ErrorCode(Enum):
@@ -84,6 +86,77 @@ class NodeCancelledError(PhalanxError):
     def __str__(self) -> str:
         said = f": {self.message}" if self.message else ""
         return f"node {self.node!r} raised CancelledError although nothing cancelled it{said}"
+
+
+class NodeTimeoutError(PhalanxError):
+    """One attempt of a task took longer than its ``run_timeout``, or showed no progress for its ``idle_timeout``.
+
+    It is no ``TimeoutError``, so that the default retry policy tries again.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        elapsed: float,
+        *,
+        kind: Literal["idle", "run"],
+        idle_timeout: float | None = None,
+        run_timeout: float | None = None,
+    ) -> None:
+        super().__init__(node, elapsed, kind, idle_timeout, run_timeout)
+        self.node = node
+        self.elapsed = elapsed
+        self.kind: Literal["idle", "run"] = kind
+        self.idle_timeout = idle_timeout
+        self.run_timeout = run_timeout
+
+    @property
+    def timeout(self) -> float:
+        """The time that ran out, in seconds."""
+        return (self.idle_timeout if self.kind == "idle" else self.run_timeout) or 0.0
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _timeout_error, self.args
+
+    def __str__(self) -> str:
+        idly = " without making progress" if self.kind == "idle" else ""
+        return (
+            f"Node {self.node!r} exceeded its {self.kind} timeout of {self.timeout:.3f}s{idly} "
+            f"(elapsed: {self.elapsed:.3f}s)."
+        )
+
+
+def _timeout_error(
+    node: str, elapsed: float, kind: Literal["idle", "run"], idle_timeout: float | None, run_timeout: float | None
+) -> NodeTimeoutError:
+    return NodeTimeoutError(node, elapsed, kind=kind, idle_timeout=idle_timeout, run_timeout=run_timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeError:
+    """What an error handler is told: the node that failed, and with what.
+
+    Attributes:
+        node: the node's name.
+        error: what its last attempt raised.
+    """
+
+    node: str
+    error: BaseException
+
+
+class GraphDrained(GraphBubbleUp):
+    """A run was asked to stop and did so between two supersteps; ``reason`` is what was given for it.
+
+    With a checkpointer the thread keeps what was done, and ``invoke(None)`` goes on from there.
+    """
+
+    def __init__(self, reason: str = "shutdown") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"Graph drained: {self.reason}"
 
 
 # --- values that cannot travel ----------------------------------------------------------------------------------------
@@ -256,13 +329,16 @@ __all__ = [
     "EmptyInputError",
     "ErrorCode",
     "GraphBubbleUp",
+    "GraphDrained",
     "GraphNotNamedError",
     "GraphNotRegisteredError",
     "GraphRecursionError",
     "GraphVersionError",
     "InvalidUpdateError",
     "NodeCancelledError",
+    "NodeError",
     "NodeLostError",
+    "NodeTimeoutError",
     "ParentCommand",
     "PhalanxError",
     "RemoteNodeError",

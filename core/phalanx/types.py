@@ -1,7 +1,8 @@
 """What a graph's author writes and reads: ``Send``, ``Command``, ``Overwrite``, and snapshots of a thread's state."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from phalanx.config import RunnableConfig
@@ -20,6 +21,125 @@ OVERWRITE_KEY: Final = "__overwrite__"
 """The key of the dict form of :class:`Overwrite`."""
 
 
+StreamWriter = Callable[[Any], None]
+"""What a node calls to stream data of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeoutPolicy:
+    """How long one attempt of a task may take. Each attempt has its full time; its writes are lost when it runs out.
+
+    Args:
+        run_timeout: from the attempt's start to its end; seconds or a ``timedelta``.
+        idle_timeout: between two signs of progress.
+        refresh_on: what counts as progress: ``"auto"`` for anything the task streams or writes and for
+            ``runtime.heartbeat()``, ``"heartbeat"`` for the latter alone.
+    """
+
+    run_timeout: float | timedelta | None = None
+    idle_timeout: float | timedelta | None = None
+    refresh_on: Literal["auto", "heartbeat"] = "auto"
+
+    @classmethod
+    def coerce(cls, value: "float | timedelta | TimeoutPolicy | None") -> "TimeoutPolicy | None":
+        """The policy in seconds; a number or ``timedelta`` is a ``run_timeout``. ``None`` when nothing is limited.
+
+        Raises:
+            ValueError: a time is not greater than 0, or ``refresh_on`` is unknown.
+            TypeError: it is none of these.
+        """
+        if value is None:
+            return None
+        given = value if isinstance(value, TimeoutPolicy) else cls(run_timeout=value)
+        if given.refresh_on not in ("auto", "heartbeat"):
+            raise ValueError(f"refresh_on must be 'auto' or 'heartbeat'; got {given.refresh_on!r}")
+        run_s = _seconds("run_timeout", given.run_timeout)
+        idle_s = _seconds("idle_timeout", given.idle_timeout)
+        return None if run_s is None and idle_s is None else cls(run_s, idle_s, given.refresh_on)
+
+    @property
+    def run_s(self) -> float | None:
+        """``run_timeout`` in seconds."""
+        return _seconds("run_timeout", self.run_timeout)
+
+    @property
+    def idle_s(self) -> float | None:
+        """``idle_timeout`` in seconds."""
+        return _seconds("idle_timeout", self.idle_timeout)
+
+
+def _seconds(name: str, value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number of seconds or a timedelta; got {value!r} ({type(value).__name__})")
+    if not value > 0:
+        raise ValueError(f"{name} must be greater than 0; got {value!r}")
+    return float(value)
+
+
+def default_retry_on(error: Exception) -> bool:
+    """Whether trying again may help: yes for lost connections, servers in trouble and errors of unknown kinds; no for
+    mistakes in code or data and for what the operating system refuses."""
+    if isinstance(error, ConnectionError):
+        return True
+    status = _http_status(error)
+    if status is not None:
+        return 500 <= status < 600
+    return not isinstance(error, _HOPELESS)
+
+
+_HOPELESS: Final = (
+    *(ValueError, TypeError, ArithmeticError, ImportError, LookupError, NameError, SyntaxError),
+    *(RuntimeError, ReferenceError, StopIteration, StopAsyncIteration, OSError),
+)
+
+
+def _http_status(error: Exception) -> int | None:
+    """The status in an ``HTTPError`` of the client libraries httpx and requests; such errors carry the response."""
+    for cls in type(error).__mro__:
+        library = cls.__module__.partition(".")[0]
+        if (library, cls.__name__) in (("httpx", "HTTPStatusError"), ("requests", "HTTPError")):
+            status = getattr(getattr(error, "response", None), "status_code", 500)
+            return status if isinstance(status, int) else 500
+    return None
+
+
+class RetryPolicy(NamedTuple):
+    """When and how often a failed task is tried again.
+
+    Fields:
+        initial_interval: seconds before the second attempt.
+        backoff_factor: by how much each interval is longer than the one before.
+        max_interval: the longest interval in seconds.
+        max_attempts: how often the task is tried, the first time included.
+        jitter: add up to a second to each interval, so that tasks which failed together are not tried together.
+        retry_on: an exception class, a sequence of them, or a predicate.
+    """
+
+    initial_interval: float = 0.5
+    backoff_factor: float = 2.0
+    max_interval: float = 128.0
+    max_attempts: int = 3
+    jitter: bool = True
+    retry_on: type[Exception] | Sequence[type[Exception]] | Callable[[Exception], bool] = default_retry_on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachePolicy:
+    """That a node's writes are remembered and used again for the same input, in whichever run or thread.
+
+    Args:
+        key_func: from a node's input to what identifies it; by default every part of the input counts.
+        ttl: seconds until what was remembered is forgotten; never unless given.
+    """
+
+    key_func: Callable[..., str | bytes] | None = None
+    ttl: int | None = None
+
+
 class Send:
     """A packet: run ``node`` in the next superstep with ``arg`` as its whole input.
 
@@ -29,29 +149,38 @@ class Send:
     Args:
         node: the node's name.
         arg: its input. On a cluster it must be serializable.
+        timeout: how long this packet's task may take, instead of what its node allows; a number is seconds.
 
     Example:
         >>> Send("count_words", {"path": "a.txt"})
         Send(node='count_words', arg={'path': 'a.txt'})
     """
 
-    __slots__ = ("arg", "node")
+    __slots__ = ("arg", "node", "timeout")
 
     node: str
     arg: Any
+    timeout: TimeoutPolicy | None
 
-    def __init__(self, node: str, arg: Any) -> None:
+    def __init__(self, node: str, arg: Any, *, timeout: "float | timedelta | TimeoutPolicy | None" = None) -> None:
         self.node = node
         self.arg = arg
+        self.timeout = TimeoutPolicy.coerce(timeout)
 
     def __hash__(self) -> int:
-        return hash((self.node, self.arg))
+        return hash((self.node, self.arg, self.timeout))
 
     def __repr__(self) -> str:
-        return f"Send(node={self.node!r}, arg={self.arg!r})"
+        timeout = "" if self.timeout is None else f", timeout={self.timeout!r}"
+        return f"Send(node={self.node!r}, arg={self.arg!r}{timeout})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Send) and self.node == other.node and self.arg == other.arg
+        return (
+            isinstance(other, Send)
+            and self.node == other.node
+            and self.arg == other.arg
+            and self.timeout == other.timeout
+        )
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: typing notes the parameter of Command[str](...) on the instance
@@ -143,12 +272,17 @@ __all__ = [
     "OVERWRITE_KEY",
     "STREAM_MODES",
     "All",
+    "CachePolicy",
     "Command",
     "Interrupt",
     "Overwrite",
     "PregelTask",
+    "RetryPolicy",
     "Send",
     "StateSnapshot",
     "StreamMode",
+    "StreamWriter",
+    "TimeoutPolicy",
     "Update",
+    "default_retry_on",
 ]

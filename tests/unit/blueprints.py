@@ -22,7 +22,7 @@ def no_writes(output: object) -> list[Update]:
 def node(name: str, *triggers: str, hidden: bool = False) -> Node:
     """A node, triggered by ``to:<name>`` if nothing else is said."""
     names = tuple(sorted(triggers)) or (f"to:{name}",)
-    return Node(name, names, Reader(()), action=None, writes=no_writes, hidden=hidden)
+    return Node(name, names, Reader(()), actions=(), writes=no_writes, hidden=hidden)
 
 
 def channel(made: object) -> Channel:

@@ -14,6 +14,7 @@ applied in path order, and nothing is applied before the barrier is full.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from phalanx.coordinator.apply import TaskWrites, apply_writes
 from phalanx.coordinator.messages import (
@@ -112,7 +113,7 @@ class Run:
         if given is None:
             if not self.state.versions:
                 raise EmptyInputError(
-                    f"Received no input for {self.blueprint.input_channel}: the input is None, and the thread has no "
+                    f"Received no input for {self.blueprint.input_channels}: the input is None, and the thread has no "
                     f"state to go on from; pass a dict of state keys"
                 )
             return [*self._values(), *self._next_step()]
@@ -122,7 +123,7 @@ class Run:
                 "pass a dict of state keys, or None to go on where the thread stopped"
             )
         abandoned = [TaskWrites(task.path, task.name, task.triggers, ()) for task in self._plan()]
-        first = TaskWrites((), INPUT, (), [(self.blueprint.input_channel, given)])
+        first = TaskWrites((), INPUT, (), self._input_writes(given))
         changed = apply_writes(self.blueprint, self.state, [*abandoned, first], self.settings.next_version)
         return [self._commit("input", stamp, changed), *self._next_step()]
 
@@ -164,6 +165,22 @@ class Run:
     def output(self) -> object:
         """What the run returns: the output channels as they are now; ``None`` if it wrote to none of them."""
         return read_values(self.state, self.settings.output) if self._showed else None
+
+    def _input_writes(self, given: object) -> list[Update]:
+        """The writes that a run's input means.
+
+        Raises:
+            InvalidUpdateError: several channels take the input, and it is no dict.
+        """
+        channels = self.blueprint.input_channels
+        if isinstance(channels, str):
+            return [(channels, given)]
+        if not isinstance(given, dict):
+            raise InvalidUpdateError(
+                f"Expected a dict for the input channels {', '.join(channels)}; got {given!r} ({type(given).__name__})"
+            )
+        values = cast("dict[str, object]", given)
+        return [(name, values[name]) for name in channels if name in values]
 
     # --- inside -------------------------------------------------------------------------------------------------------
 

@@ -282,7 +282,7 @@ class StateGraph(Generic[StateT]):
             name=name or "",
             nodes={START: self._start_node(), **{name: self._node(name) for name in self.nodes}},
             channels=self._all_channels(),
-            input_channel=START,
+            input_channels=START,
             output_channels=ROOT if output == (ROOT,) else output,
             stream_channels=ROOT if everything == (ROOT,) else everything,
         )
@@ -337,7 +337,7 @@ class StateGraph(Generic[StateT]):
             START,
             (START,),
             Reader(START),
-            action=None,
+            actions=(),
             writes=writer_for(
                 START, frozenset(self._keys(self.input_schema)), self._static_writes(START), what="the input of"
             ),
@@ -353,10 +353,11 @@ class StateGraph(Generic[StateT]):
             name,
             tuple(sorted([branch_channel(name), *joins])),
             self._reader(spec.input_schema),
-            spec.function,
+            (spec.function,),
             writer_for(name, frozenset(self.channels), self._static_writes(name), what="the return value of node"),
             self._branches(name, spec.input_schema),
             edges=tuple(channel for channel, _ in self._static_writes(name)),
+            deferred=spec.defer,
             metadata=spec.metadata,
         )
 

@@ -2,18 +2,27 @@
 
 Graphs are registered as objects, so that a test may use closures, lambdas and local classes. Everything else is as on
 any cluster: values are serialized, tasks are claimed, outcomes recorded, supersteps committed.
+
+Several such clusters may live at once, beside a Celery app of the user's. Celery expects one worker in a process and
+keeps the worker's event loop, its task table and the order to stop in global variables. Two workers that shared an
+event loop would both read from one connection, and each would wait for ever for the half of a message that the other
+got. So a worker here has an event loop, a look at tasks and an order to stop of its own.
 """
 
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from celery import Celery
-from celery.app.trace import reset_worker_optimizations, setup_worker_optimizations
+from celery.concurrency.thread import TaskPool
+from celery.exceptions import WorkerShutdown
 from celery.signals import worker_ready
-from celery.worker import WorkController, state
+from celery.worker import WorkController
+from celery.worker.consumer import Consumer
+from kombu.asynchronous import get_event_loop, set_event_loop
 
 from phalanx.coordinator.cluster import Cluster
 from phalanx.coordinator.local import LocalServer
@@ -29,7 +38,7 @@ _HOSTNAME: Final = "phalanx-in-process@localhost"
 class InProcessCluster(Cluster):
     """A cluster whose workers are threads of this process."""
 
-    def __init__(self, server: LocalServer, worker: "_WorkerThread") -> None:
+    def __init__(self, server: LocalServer, worker: "WorkerThread") -> None:
         super().__init__(server.url, broker_url=server.broker_url)
         self._server = server
         self._worker = worker
@@ -44,45 +53,84 @@ class InProcessCluster(Cluster):
         self._server.close()
 
 
+class _Pool(TaskPool):
+    """Runs the tasks of its own app. Celery's threads run those of the process's current app, which is not ours."""
+
+    def on_apply(self, target: Callable[..., object], *args: Any, **options: Any) -> Any:
+        return super().on_apply(partial(target, app=self.app), *args, **options)
+
+
+class _Consumer(Consumer):
+    """Also ends while it waits for a server that is gone."""
+
+    def ensure_connected(self, conn: Any) -> Any:
+        return conn.ensure_connection(callback=self.controller.end_if_told)
+
+
 class _Controller(WorkController):
-    """Does what Celery's own application of a worker does around the bare controller."""
+    """A worker that another thread can stop, and none but this one."""
 
     def on_before_init(self, **_: Any) -> None:
-        # Without this, tasks are looked up in the process's current app, which is not ours.
-        setup_worker_optimizations(self.app, _HOSTNAME)
+        self._told_to_end = threading.Event()
+
+    def on_after_init(self, **_: Any) -> None:
+        self.hub: Any = None
 
     def on_consumer_ready(self, consumer: Any) -> None:
         worker_ready.send(sender=consumer)
 
+    def end(self) -> None:
+        """Have it end soon; called from another thread."""
+        self._told_to_end.set()
+        self.hub.call_soon(lambda: None)  # so that the loop looks up from its sockets
 
-class _WorkerThread:
+    def end_if_told(self) -> None:
+        """End the loop that calls this, if it is time."""
+        if self._told_to_end.is_set():
+            raise WorkerShutdown(0)
+
+
+class WorkerThread:
     """A Celery worker with a pool of threads, run by a thread of its own."""
+
+    _building = threading.Lock()
 
     def __init__(self, settings: WorkerSettings, registry: GraphRegistry) -> None:
         self.registry = registry
         app: Celery = create_app(settings, registry)
         app.conf.worker_disable_prefetch = False  # without child processes nothing wakes Celery's loop when a task ends
-        self._controller: Any = _Controller(
-            app=app,
-            pool_cls="threads",
-            concurrency=settings.concurrency,
-            without_gossip=True,
-            without_mingle=True,
-            without_heartbeat=True,
-            loglevel="ERROR",
-            logfile=None,
-            hostname=_HOSTNAME,
-        )
-        self._thread = threading.Thread(target=self._controller.start, name="phalanx-celery-worker", daemon=True)
-        self._thread.start()
+        with self._building, _no_event_loop():
+            self._controller: Any = _Controller(
+                app=app,
+                pool_cls=_Pool,
+                consumer_cls=_Consumer,
+                concurrency=settings.concurrency,
+                without_gossip=True,
+                without_mingle=True,
+                without_heartbeat=True,
+                loglevel="ERROR",
+                logfile=None,
+                hostname=_HOSTNAME,
+            )
+        self._controller.hub.on_tick.add(self._controller.end_if_told)
+        self.thread = threading.Thread(target=self._controller.start, name="phalanx-celery-worker", daemon=True)
+        self.thread.start()
 
     def stop(self) -> None:
         """Stop it, and wait until it has stopped."""
-        stop: Any = state
-        stop.should_stop = 0  # Celery's own way to stop a worker from another thread; read by its loop
-        self._thread.join(timeout=10)
-        stop.should_stop = None
-        reset_worker_optimizations(self._controller.app)
+        self._controller.end()
+        self.thread.join(timeout=10)
+
+
+@contextmanager
+def _no_event_loop() -> Generator[None]:
+    """Hide the process's event loop, which a worker that is being made would take for its own."""
+    others = get_event_loop()
+    set_event_loop(None)
+    try:
+        yield
+    finally:
+        set_event_loop(others)
 
 
 @contextmanager
@@ -98,7 +146,7 @@ def in_process_cluster(workers: int = 2) -> Generator[InProcessCluster, None, No
     server = LocalServer.start()
     try:
         settings = WorkerSettings(server.url, server.broker_url, concurrency=workers)
-        worker = _WorkerThread(settings, GraphRegistry())
+        worker = WorkerThread(settings, GraphRegistry())
         cluster = InProcessCluster(server, worker)
     except BaseException:
         server.close()

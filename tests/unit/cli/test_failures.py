@@ -16,7 +16,7 @@ from phalanx.worker.task_context import note_task
 
 REMOTE = """Traceback (most recent call last):
   File "/opt/app/lib/python3.11/site-packages/phalanx/worker/run_task.py", line 90, in run_task
-    value = await call(node.action, value)
+    value = await call(node.actions[0], value)
             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
   File "/srv/graphs/mine.py", line 7, in review
     return {"x": helper(state)}

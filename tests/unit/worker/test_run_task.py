@@ -44,7 +44,7 @@ def state_writes(output: object) -> list[Update]:
 
 
 def node(action: Function | WithConfig | None, *branches: Branch, reads: tuple[str, ...] | str = ("a", "log")) -> Node:
-    made = None if action is None else UserFunction.of(action)
+    made = () if action is None else (UserFunction.of(action),)
     return Node("n", ("to:n",), Reader(reads), made, state_writes, branches)
 
 

@@ -6,9 +6,12 @@ Everything that can be worked out once is worked out here, so that a superstep c
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
+from phalanx.cache.base import BaseCache
 from phalanx.channels import BaseChannel
-from phalanx.types import Update
+from phalanx.managed import ManagedValueSpec
+from phalanx.types import CachePolicy, RetryPolicy, TimeoutPolicy, Update
 from phalanx.worker.functions import UserFunction
 
 Channel = BaseChannel[object, object, object]
@@ -22,10 +25,12 @@ class Reader:
     Attributes:
         keys: the channels to read into a dict, or the one channel whose bare value is the input.
         build: makes the schema's instance from what was read.
+        managed: keys of that dict whose value no channel holds.
     """
 
     keys: tuple[str, ...] | str
     build: Callable[[object], object] | None = None
+    managed: tuple[tuple[str, ManagedValueSpec], ...] = ()
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -49,27 +54,55 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
+class Policies:
+    """What happens to a node's task that fails, hangs, or was run before.
+
+    Attributes:
+        retry: the first policy that matches an error decides; empty for the graph's own.
+        timeout: how long one attempt may take.
+        cache: how its writes are remembered.
+        error_handler: the node that runs in its place once it has failed for good.
+    """
+
+    retry: tuple[RetryPolicy, ...] = ()
+    timeout: TimeoutPolicy | None = None
+    cache: CachePolicy | None = None
+    error_handler: str | None = None
+
+
+NO_POLICIES = Policies()
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """A node: what triggers it, what it reads, what it does, and the writes its output means.
 
     Attributes:
-        triggers: the channels that can trigger it; sorted.
+        triggers: the channels that can trigger it; sorted. An error handler has none.
         reader: how its input is made when a channel triggered it. A packet brings its own.
-        action: the user's function; ``None`` when the output is the input.
+        actions: the user's functions, each given what the one before returned; with none, the output is the input.
         writes: the writes that an output means: state, gotos, plain edges.
         branches: its conditional edges, in the order they were added.
         hidden: left out of streams.
         edges: the channels that its plain edges write; part of the graph's version.
+        policies: what happens when it fails, hangs, or was run before.
+        deferred: whether it waits until nothing else is left to run.
+        destinations: the nodes its commands may lead to, with labels; for drawings.
+        tags, metadata: labels, for streams, tracing and drawings.
     """
 
     name: str
     triggers: tuple[str, ...]
     reader: Reader
-    action: UserFunction | None
+    actions: tuple[UserFunction, ...]
     writes: Callable[[object], list[Update]]
     branches: tuple[Branch, ...] = ()
     hidden: bool = False
     edges: tuple[str, ...] = ()
+    policies: Policies = NO_POLICIES
+    deferred: bool = False
+    destinations: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
+    tags: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict[str, object])
 
     @property
@@ -80,13 +113,12 @@ class Node:
     @property
     def functions(self) -> list[UserFunction]:
         """The user's functions in it."""
-        own = [] if self.action is None else [self.action]
-        return [*own, *(branch.path for branch in self.branches)]
+        return [*self.actions, *(branch.path for branch in self.branches)]
 
     @property
     def runs_user_code(self) -> bool:
         """Whether a task of it must go where the user's code may run."""
-        return self.action is not None or bool(self.branches)
+        return bool(self.actions or self.branches)
 
     def channels_read(self, *, pushed: bool) -> set[str]:
         """The channels a task of this node may read; a packet's task reads only for its paths."""
@@ -104,17 +136,29 @@ class Blueprint:
         name: the name workers know it by; may be empty for a graph that only runs inline.
         nodes: by name.
         channels: an empty channel of the right kind by name.
-        input_channel: the channel a run's input is written to.
+        input_channels: the channel a run's input is written to; or several, which it is a dict for.
         output_channels: what a run returns; one name gives the bare value.
         stream_channels: what streams and snapshots show.
+        managed: state keys that no channel holds.
+        context_schema: what the ``context`` of a run must be.
+        store: the store that nodes are given.
+        cache: where the writes of nodes with a cache policy are remembered.
+        retry: what applies to nodes without a retry policy of their own.
+        step_timeout_s: how long a superstep may take.
     """
 
     name: str
     nodes: Mapping[str, Node]
     channels: Mapping[str, Channel]
-    input_channel: str
+    input_channels: Sequence[str] | str
     output_channels: Sequence[str] | str
     stream_channels: Sequence[str] | str
+    managed: Mapping[str, ManagedValueSpec] = field(default_factory=dict[str, "ManagedValueSpec"])
+    context_schema: object = None
+    store: object = None
+    cache: BaseCache[Any] | None = None
+    retry: tuple[RetryPolicy, ...] = ()
+    step_timeout_s: float | None = None
 
     @cached_property
     def trigger_to_nodes(self) -> Mapping[str, tuple[str, ...]]:

@@ -40,8 +40,8 @@ def _channel_line(name: str, channel: Channel) -> str:
 
 def _node_lines(node: Node) -> Iterable[str]:
     yield f"node {node.name} {node.triggers} {node.reader.keys} {node.edges}"
-    if node.action is not None:
-        yield _source(node.action.source)
+    for action in node.actions:
+        yield _source(action.source)
     for branch in node.branches:
         ends = None if branch.ends is None else sorted((_answer(key), end) for key, end in branch.ends.items())
         yield f"branch {branch.name} {branch.reader.keys} {ends} {_source(branch.path.source)}"

@@ -96,8 +96,9 @@ async def run_task(node: Node, value: object, view: StateView, call: Caller, con
     Raises:
         Exception: whatever the user's code raises; :class:`InvalidUpdateError` for an output the state cannot take.
     """
-    action = node.action
-    output = value if action is None else await call(action, value, _config_for(action, config))
+    output = value
+    for action in node.actions:
+        output = await call(action, output, _config_for(action, config))
     writes = node.writes(output)
     for branch in node.branches:
         seen = view.read_after(branch.reader, writes)
