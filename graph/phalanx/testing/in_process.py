@@ -63,6 +63,8 @@ class _Pool(TaskPool):
 class _Consumer(Consumer):
     """Also ends while it waits for a server that is gone."""
 
+    controller: Any
+
     def ensure_connected(self, conn: Any) -> Any:
         return conn.ensure_connection(callback=self.controller.end_if_told)
 
@@ -70,11 +72,10 @@ class _Consumer(Consumer):
 class _Controller(WorkController):
     """A worker that another thread can stop, and none but this one."""
 
+    hub: Any
+
     def on_before_init(self, **_: Any) -> None:
         self._told_to_end = threading.Event()
-
-    def on_after_init(self, **_: Any) -> None:
-        self.hub: Any = None
 
     def on_consumer_ready(self, consumer: Any) -> None:
         worker_ready.send(sender=consumer)
@@ -123,7 +124,7 @@ class WorkerThread:
 
 
 @contextmanager
-def _no_event_loop() -> Generator[None]:
+def _no_event_loop() -> Generator[None, None, None]:
     """Hide the process's event loop, which a worker that is being made would take for its own."""
     others = get_event_loop()
     set_event_loop(None)

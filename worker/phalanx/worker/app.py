@@ -37,7 +37,7 @@ CELERY_SETTINGS: Final[dict[str, Any]] = {
     "broker_connection_retry_on_startup": True,
     # A reply that stops in its middle would hold the worker up for ever; an idle worker waits outside of any read.
     "broker_transport_options": {"socket_keepalive": True, "health_check_interval": 20, "socket_timeout": 15},
-    # Celery warns of each lost connection unless this is set. It cancels late-acknowledged tasks, of which we have none.
+    # Celery warns of each lost connection unless this is set. It cancels tasks acknowledged late; ours are not.
     "worker_cancel_long_running_tasks_on_connection_loss": True,
     "event_queue_expires": 60,
     "control_queue_expires": 60,
