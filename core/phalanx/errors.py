@@ -85,7 +85,7 @@ class NodeCancelledError(PhalanxError):
 
     def __str__(self) -> str:
         said = f": {self.message}" if self.message else ""
-        return f"node {self.node!r} raised CancelledError although nothing cancelled it{said}"
+        return f"Node {self.node!r} raised asyncio.CancelledError although nothing had cancelled it{said}"
 
 
 class NodeTimeoutError(PhalanxError):
@@ -199,6 +199,21 @@ class UnknownTypeError(SerializationError):
 
 class CorruptDataError(SerializationError):
     """Stored bytes are truncated, malformed, too large or too deep."""
+
+
+# --- a cache ----------------------------------------------------------------------------------------------------------
+
+
+class CacheUnavailableError(PhalanxError, ConnectionError):
+    """A cache's server does not answer or refuses us, or its file is locked, full, broken or not ours to use."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(where, reason)
+        self.where = where
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the cache at {self.where} cannot be used ({self.reason}); is that the right place, and is it in order?"
 
 
 # --- the cluster ------------------------------------------------------------------------------------------------------
@@ -322,6 +337,7 @@ class RemoteTraceback(Exception):
 
 __all__ = [
     "AsyncOnlyError",
+    "CacheUnavailableError",
     "ClusterError",
     "ClusterUnreachableError",
     "CorruptDataError",
