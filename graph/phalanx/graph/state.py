@@ -1,79 +1,68 @@
 """``StateGraph``: describe a graph of nodes over a shared state, then compile it into something that runs."""
 
-import inspect
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Final,
-    Generic,
-    Literal,
-    Self,
-    TypeAlias,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias, cast
 
 from typing_extensions import TypeVar
 
-from phalanx.channels import (
-    EphemeralValue,
-    LastValue,
-    LastValueAfterFinish,
-    NamedBarrierValue,
-    NamedBarrierValueAfterFinish,
-    Topic,
-)
+from phalanx.cache.base import BaseCache
 from phalanx.checkpoint.base import BaseCheckpointSaver
-from phalanx.checkpoint.serde import default_registry
+from phalanx.config import RunnableConfig
 from phalanx.constants import END, START
-from phalanx.graph.schema import builder_of, channels_of, hints_of
-from phalanx.graph.writes import router_for, writer_for
+from phalanx.graph.annotations import destinations_of, ends_of, node_name, path_name, plain, schema_read_by
+from phalanx.graph.compiling import blueprint_of, not_there_yet, saver_of, stops_of
+from phalanx.graph.declarations import Declarations
+from phalanx.graph.specs import (
+    DEFAULT_ERROR_HANDLER,
+    BranchSpec,
+    NodeDefaults,
+    NodeSpec,
+    as_timeout,
+    cache_policy_of,
+    guarded,
+    labelled,
+    retry_policies,
+)
+from phalanx.graph.validation import check_interrupts, check_name, check_whole
+from phalanx.managed import ManagedValueSpec
 from phalanx.pregel import Pregel
-from phalanx.protocol.names import ROOT, TASKS, branch_channel, join_channel
-from phalanx.types import Send, Update
-from phalanx.worker.blueprint import Blueprint, Branch, Channel, Node, Reader
-from phalanx.worker.functions import Invokable, UserFunction, name_of
+from phalanx.pregel.schemas import Side, state_json_schema
+from phalanx.types import All, CachePolicy, RetryPolicy, TimeoutPolicy
+from phalanx.worker.blueprint import Blueprint, Channel
+from phalanx.worker.functions import Invokable, UserFunction
 
 StateT = TypeVar("StateT", default=dict[str, Any])
+ContextT = TypeVar("ContextT", default=Any)
+InputT = TypeVar("InputT", default=StateT)
+OutputT = TypeVar("OutputT", default=StateT)
+
 NodeAction: TypeAlias = Callable[..., object] | Invokable
-"""A node: takes the state (and optionally ``config``), returns an update, a ``Command``, or ``None``; may be async.
-Or a compiled graph."""
+"""A node: takes the state (and what else it asks for by name), returns an update, a ``Command``, or ``None``; may be
+async. Or a compiled graph."""
 
 PathMap: TypeAlias = Mapping[Hashable, str] | Sequence[str]
-_RESERVED_CHARACTERS: Final = ("|", ":")
+Timeout: TypeAlias = float | timedelta | TimeoutPolicy
+Checkpointer: TypeAlias = BaseCheckpointSaver | bool | None
+
+_log: Final = logging.getLogger("phalanx.graph")
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSpec:
-    """A node as it was added."""
-
-    function: UserFunction
-    input_schema: object
-    defer: bool
-    metadata: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class BranchSpec:
-    """A conditional edge as it was added."""
-
-    path: UserFunction
-    ends: Mapping[object, str] | None
-    input_schema: object | None
-
-
-class StateGraph(Generic[StateT]):
+class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
     """A builder. Nodes read the state and return partial updates; reducers say how updates of one key are combined.
 
     Args:
         state_schema: a TypedDict, dataclass or pydantic model; its annotated keys are the state.
+        context_schema: the class of what a run is given as ``context=``.
         input_schema: the keys a run's input may have; the whole state unless given.
         output_schema: the keys a run returns; the whole state unless given.
+
+    Raises:
+        ValueError: two schemas declare one key differently, a reducer does not take two arguments, or a managed value
+            is in the input or output schema.
+        NameError: an annotation names what cannot be found.
 
     Example:
         >>> class State(TypedDict):
@@ -88,21 +77,28 @@ class StateGraph(Generic[StateT]):
     def __init__(
         self,
         state_schema: type[StateT],
+        context_schema: type[ContextT] | None = None,
         *,
-        input_schema: type[Any] | None = None,
-        output_schema: type[Any] | None = None,
+        input_schema: type[InputT] | None = None,
+        output_schema: type[OutputT] | None = None,
     ) -> None:
         self.state_schema = state_schema
+        self.context_schema = context_schema
         self.input_schema: object = input_schema or state_schema
         self.output_schema: object = output_schema or state_schema
         self.nodes: dict[str, NodeSpec] = {}
         self.edges: set[tuple[str, str]] = set()
         self.waiting_edges: set[tuple[tuple[str, ...], str]] = set()
         self.branches: defaultdict[str, dict[str, BranchSpec]] = defaultdict(dict)
-        self.channels: dict[str, Channel] = {}
-        self.schemas: dict[object, tuple[str, ...]] = {}
-        for schema in (state_schema, self.input_schema, self.output_schema):
-            self._add_schema(schema)
+        self._declarations = Declarations()
+        self.channels: dict[str, Channel] = self._declarations.channels
+        self.managed: dict[str, ManagedValueSpec] = self._declarations.managed
+        self.schemas: dict[object, tuple[str, ...]] = self._declarations.keys
+        self.node_defaults = NodeDefaults()
+        self.compiled = False
+        self._declarations.add(state_schema)
+        self._declarations.add(self.input_schema, managed_allowed=False)
+        self._declarations.add(self.output_schema, managed_allowed=False)
 
     if not TYPE_CHECKING:  # a type checker knows better without it
 
@@ -112,6 +108,38 @@ class StateGraph(Generic[StateT]):
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
+    def set_node_defaults(
+        self,
+        *,
+        retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+        cache_policy: CachePolicy | None = None,
+        error_handler: NodeAction | None = None,
+        timeout: Timeout | None = None,
+    ) -> Self:
+        """What applies to every node that has no such policy of its own, whenever it is added.
+
+        Retries and timeouts hold for error handlers too. Graphs inside this one have their own defaults.
+
+        Args:
+            retry_policy: when a failed node is tried again; of several, the first that matches decides.
+            cache_policy: that nodes' writes are remembered.
+            error_handler: what runs in the place of a node that failed for good.
+            timeout: how long one attempt may take; a number is seconds.
+
+        Raises:
+            ValueError, TypeError: an argument is wrong.
+        """
+        where = "set_node_defaults()"
+        later = NodeDefaults(
+            retry_policies(retry_policy, where),
+            cache_policy_of(cache_policy, where),
+            as_timeout(timeout, where),
+            None if error_handler is None else UserFunction.of(error_handler, DEFAULT_ERROR_HANDLER),
+        )
+        self._warn_if_compiled("Changing the node defaults of")
+        self.node_defaults = self.node_defaults.updated_by(later)
+        return self
+
     def add_node(
         self,
         node: str | NodeAction,
@@ -120,6 +148,11 @@ class StateGraph(Generic[StateT]):
         defer: bool = False,
         metadata: dict[str, Any] | None = None,
         input_schema: type[Any] | None = None,
+        retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+        cache_policy: CachePolicy | None = None,
+        error_handler: NodeAction | None = None,
+        destinations: Mapping[str, str] | tuple[str, ...] | None = None,
+        timeout: Timeout | None = None,
     ) -> Self:
         """Add a node.
 
@@ -129,39 +162,60 @@ class StateGraph(Generic[StateT]):
             defer: run it only when nothing else is left to run.
             metadata: labels for streams and drawings.
             input_schema: what it reads; by default what its first parameter is annotated with, else the whole state.
+            retry_policy: when it is tried again after it failed; of several policies the first that matches decides.
+            cache_policy: that its writes are remembered and used again for the same input.
+            error_handler: runs in its place once it has failed for good. It is given what the node was given, and
+                ``error``, a ``NodeError``. It becomes a node named ``__error_handler__<node>``; only what it returns,
+                and its own edges, say what follows.
+            destinations: the nodes its commands may lead to, for drawings; a dict gives them labels. By default those
+                in its return annotation ``Command[Literal["a", "b"]]``.
+            timeout: how long one attempt may take; a number is seconds. It holds for synchronous nodes too.
 
         Raises:
-            ValueError: the name is taken, reserved, or holds ``|`` or ``:``.
-            TypeError: the action cannot be called.
+            ValueError: the name is taken, reserved, or holds ``|`` or ``:``; a key of the schema is declared
+                differently elsewhere; the timeout is not greater than 0.
+            TypeError: the action cannot be called, or a policy is none.
         """
-        if not isinstance(node, str):
-            action, node = node, name_of(node)
+        if isinstance(node, str):
+            name = plain(node)
+        else:
+            action, name = node, node_name(node)
         if action is None:
-            raise TypeError(f"node {node!r} has no action: add_node({node!r}, function)")
-        if node in self.nodes:
-            raise ValueError(f"Node `{node}` already present.")
-        if node in (START, END):
-            raise ValueError(f"Node `{node}` is reserved.")
-        for character in _RESERVED_CHARACTERS:
-            if character in node:
-                raise ValueError(f"'{character}' is a reserved character and is not allowed in the node names.")
-        function = UserFunction.of(action, node)
-        schema = input_schema or _first_parameter_schema(action) or self.state_schema
-        self._add_schema(schema)
-        self.nodes[node] = NodeSpec(function, schema, defer, dict(metadata or {}))
+            raise TypeError(f"node {name!r} has no action: add_node({name!r}, function)")
+        check_name(name, self.nodes)
+        self._warn_if_compiled("Adding a node to")
+        where = f"node {name!r}"
+        schema = input_schema or schema_read_by(action) or self.state_schema
+        spec = NodeSpec(
+            UserFunction.of(action, name),
+            schema,
+            defer,
+            dict(metadata or {}),
+            retry_policies(retry_policy, where),
+            cache_policy_of(cache_policy, where),
+            as_timeout(timeout, where),
+            destinations=destinations_of(action) if destinations is None else labelled(destinations, where),
+        )
+        self._declarations.add(schema)
+        self.nodes |= guarded(name, spec, error_handler, self.nodes)
         return self
 
     def add_sequence(self, nodes: Sequence[NodeAction | tuple[str, NodeAction]]) -> Self:
         """Add nodes and an edge from each to the next.
 
         Raises:
-            ValueError: there are none, or a name is there twice.
+            ValueError: there are none, or a name is there already.
         """
         if not nodes:
-            raise ValueError("Sequence requires at least one node.")
+            raise ValueError("Sequence requires at least one node. Give functions or (name, function) tuples")
         before: str | None = None
         for item in nodes:
             name, action = _named(item)
+            if name in self.nodes:
+                raise ValueError(
+                    f"Node names must be unique: node with the name '{name}' already exists. Give functions of the "
+                    f"same name, such as lambdas, as (name, function) tuples"
+                )
             self.add_node(name, action)
             if before is not None:
                 self.add_edge(before, name)
@@ -170,32 +224,41 @@ class StateGraph(Generic[StateT]):
 
     # --- edges --------------------------------------------------------------------------------------------------------
 
-    def add_edge(self, start_key: str | list[str], end_key: str) -> Self:
+    def add_edge(self, start_key: str | Sequence[str], end_key: str) -> Self:
         """Add an edge: ``end_key`` runs after ``start_key``; with a list of starts, once after all of them have run.
 
         Raises:
-            ValueError: it starts at ``END``, ends at ``START``, or a list names a node that is not there yet.
+            ValueError: it starts at ``END``, ends at ``START``, or a list is empty or names a node that is not there
+                yet.
         """
-        starts = [start_key] if isinstance(start_key, str) else start_key
+        joined = not isinstance(start_key, str)
+        starts = tuple(plain(start) for start in ([start_key] if isinstance(start_key, str) else start_key))
+        end = plain(end_key)
         if END in starts:
             raise ValueError("END cannot be a start node")
-        if end_key == START:
+        if end == START:
             raise ValueError("START cannot be an end node")
-        if isinstance(start_key, str):
-            self.edges.add((start_key, end_key))
+        if not starts:
+            raise ValueError(f"an edge to {end!r} needs at least one start; got an empty list")
+        self._warn_if_compiled("Adding an edge to")
+        if not joined:
+            self.edges.add((starts[0], end))
             return self
-        if START in starts:
-            raise ValueError("START cannot be a start node of a join")
-        for name in [*starts, *([] if end_key == END else [end_key])]:
+        for name in [*starts, *([] if end == END else [end])]:
             if name not in self.nodes:
-                raise ValueError(f"Need to add_node `{name}` first")
-        self.waiting_edges.add((tuple(starts), end_key))
+                why = (
+                    "START cannot be one of several starts"
+                    if name == START
+                    else "an edge with several starts needs all its nodes"
+                )
+                raise ValueError(f"Need to add_node `{name}` first; {why}")
+        self.waiting_edges.add((starts, end))
         return self
 
     def add_conditional_edges(
         self,
         source: str,
-        path: Callable[..., object],
+        path: Callable[..., object] | Invokable,
         path_map: PathMap | None = None,
     ) -> Self:
         """Add a conditional edge: after ``source``, ``path`` looks at the state and says where to go.
@@ -203,26 +266,33 @@ class StateGraph(Generic[StateT]):
         Args:
             source: the node it leaves, or ``START``.
             path: returns a node's name, ``END``, a ``Send``, or a list of them; may be async.
-            path_map: from answers to node names; a list of names allows just these.
+            path_map: from answers to node names; a list of names allows just these. By default the names in its return
+                annotation ``Literal["a", "b"]``.
 
         Raises:
             ValueError: this node already has a conditional edge with a path of that name.
         """
-        function = UserFunction.of(path, None if callable(path) and _has_name(path) else "condition")
-        name = function.name
+        source, name = plain(source), path_name(path)
         if name in self.branches[source]:
-            raise ValueError(f"Branch with name `{name}` already exists for node `{source}`")
-        schema = _first_parameter_schema(path)
+            raise ValueError(
+                f"Branch with name `{name}` already exists for node `{source}`. Name the paths of one node "
+                f"differently; all lambdas have one name"
+            )
+        self._warn_if_compiled("Adding a conditional edge to")
+        function = UserFunction.of(path, name)
+        schema = schema_read_by(path)
         if schema is not None:
-            self._add_schema(schema)
-        self.branches[source][name] = BranchSpec(function, _ends(path, path_map), schema)
+            self._declarations.add(schema)
+        self.branches[source][name] = BranchSpec(function, ends_of(path, path_map), schema)
         return self
 
     def set_entry_point(self, key: str) -> Self:
         """The same as ``add_edge(START, key)``."""
         return self.add_edge(START, key)
 
-    def set_conditional_entry_point(self, path: Callable[..., object], path_map: PathMap | None = None) -> Self:
+    def set_conditional_entry_point(
+        self, path: Callable[..., object] | Invokable, path_map: PathMap | None = None
+    ) -> Self:
         """The same as ``add_conditional_edges(START, …)``."""
         return self.add_conditional_edges(START, path, path_map)
 
@@ -232,149 +302,61 @@ class StateGraph(Generic[StateT]):
 
     # --- compiling ----------------------------------------------------------------------------------------------------
 
-    def validate(self) -> Self:
+    def validate(self, interrupt: Sequence[str] | None = None) -> Self:
         """Check that every edge joins nodes that exist and that there is a way in.
 
+        Args:
+            interrupt: names that must be nodes.
+
         Raises:
-            ValueError: naming the edge and what is there instead.
+            ValueError: naming the edge or name, and what is there instead.
         """
-        known = f"; the nodes are: {', '.join(self.nodes) or 'none'}"
-        joined = [(start, end) for starts, end in self.waiting_edges for start in starts]
-        for source in [*(start for start, _ in sorted(self.edges | set(joined))), *self.branches]:
-            if source not in self.nodes and source != START:
-                raise ValueError(f"Found edge starting at unknown node '{source}'{known}")
-        if START not in {start for start, _ in self.edges} and START not in self.branches:
-            raise ValueError("Graph must have an entrypoint: add at least one edge from START to another node")
-        for _, target in sorted(self.edges):
-            if target not in self.nodes and target != END:
-                raise ValueError(f"Found edge ending at unknown node `{target}`{known}")
-        for source, branches in self.branches.items():
-            for name, branch in branches.items():
-                for target in (branch.ends or {}).values():
-                    if target not in self.nodes and target != END:
-                        raise ValueError(f"At '{source}' node, '{name}' branch found unknown target '{target}'{known}")
+        check_whole(self)
+        check_interrupts(self, interrupt or ())
         return self
 
     def compile(
-        self, checkpointer: BaseCheckpointSaver | None = None, *, name: str | None = None
-    ) -> "CompiledStateGraph[StateT]":
-        """Freeze the graph into one that runs.
+        self,
+        checkpointer: Checkpointer = None,
+        *,
+        cache: BaseCache[Any] | None = None,
+        store: Any = None,
+        interrupt_before: All | Sequence[str] | None = None,
+        interrupt_after: All | Sequence[str] | None = None,
+        debug: bool = False,
+        name: str | None = None,
+    ) -> "CompiledStateGraph[StateT, ContextT, InputT, OutputT]":
+        """Freeze the graph into one that runs. It may be compiled several times, and changed in between.
 
         Args:
-            checkpointer: keeps the threads' state; without one each run stands alone.
+            checkpointer: keeps the threads' state; without one, or with ``False``, each run stands alone.
+            cache: where the writes of nodes with a cache policy are remembered.
+            store: what nodes are given as their store.
+            interrupt_before, interrupt_after: nodes to stop at; not there yet.
+            debug: print what happens; not there yet.
             name: what workers know the graph by; needed to run it on a cluster.
 
         Raises:
             ValueError: the graph is not whole; see :meth:`validate`.
             TypeError: the checkpointer is not a saver.
+            NotImplementedError: what was asked for is not there yet.
         """
-        self.validate()
-        if checkpointer is not None and not hasattr(checkpointer, "get_tuple"):
-            raise TypeError(
-                f"Invalid checkpointer provided: expected a saver (such as InMemorySaver()) or None, "
-                f"got {checkpointer!r} of type {type(checkpointer).__name__}"
-            )
-        for schema in self.schemas:
-            default_registry().register_schema(schema)
-        output = self._keys(self.output_schema)
-        everything = self._keys(*self.schemas)
-        blueprint = Blueprint(
-            name=name or "",
-            nodes={START: self._start_node(), **{name: self._node(name) for name in self.nodes}},
-            channels=self._all_channels(),
-            input_channels=START,
-            output_channels=ROOT if output == (ROOT,) else output,
-            stream_channels=ROOT if everything == (ROOT,) else everything,
-        )
-        return CompiledStateGraph(blueprint, checkpointer=checkpointer, builder=self)
+        saver = saver_of(checkpointer)
+        stops = [*stops_of(interrupt_before), *stops_of(interrupt_after)]
+        self.validate(interrupt=[stop for stop in stops if stop != "*"])
+        if stops:
+            not_there_yet("interrupt_before and interrupt_after are", "split the graph into two runs instead")
+        if debug:
+            not_there_yet("debug=True is", "look at stream(..., stream_mode='updates') instead")
+        self.compiled = True
+        return CompiledStateGraph(blueprint_of(self, name or "", cache, store), checkpointer=saver, builder=self)
 
-    def _add_schema(self, schema: object) -> None:
-        if schema in self.schemas:
-            return
-        found = channels_of(schema)
-        for key, channel in found.items():
-            known = self.channels.get(key)
-            if known is None:
-                self.channels[key] = channel
-            elif known != channel and type(channel) is not LastValue:
-                if type(known) is not LastValue:
-                    raise ValueError(
-                        f"Channel '{key}' already exists with a different type: {type(known).__name__} in one schema, "
-                        f"{type(channel).__name__} in {schema!r}; declare it with the same reducer or channel in both"
-                    )
-                self.channels[key] = channel
-        self.schemas[schema] = tuple(found)
-
-    def _keys(self, *schemas: object) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(key for schema in schemas for key in self.schemas[schema]))
-
-    def _reader(self, schema: object) -> Reader:
-        keys = self._keys(schema)
-        return Reader(ROOT) if keys == (ROOT,) else Reader(keys, builder_of(schema))
-
-    def _all_channels(self) -> dict[str, Channel]:
-        channels = {key: channel.copy() for key, channel in self.channels.items()}
-        added: dict[str, object] = {START: EphemeralValue(self.input_schema), TASKS: Topic(Send, accumulate=False)}
-        for name, spec in self.nodes.items():
-            after_all, at_once = LastValueAfterFinish[object], EphemeralValue[object]
-            added[branch_channel(name)] = after_all(object) if spec.defer else at_once(object, guard=False)
-        for starts, end in self.waiting_edges:
-            if end != END:
-                barrier = NamedBarrierValueAfterFinish if self.nodes[end].defer else NamedBarrierValue
-                added[join_channel(starts, end)] = barrier(str, set(starts))
-        for key, channel in cast("dict[str, Channel]", added).items():
-            channel.key = key
-            channels[key] = channel
-        return channels
-
-    def _static_writes(self, node: str) -> list[Update]:
-        plain = [(branch_channel(end), None) for start, end in sorted(self.edges) if start == node and end != END]
-        joins = [(join_channel(s, e), node) for s, e in sorted(self.waiting_edges) if node in s and e != END]
-        return [*plain, *joins]
-
-    def _start_node(self) -> Node:
-        return Node(
-            START,
-            (START,),
-            Reader(START),
-            actions=(),
-            writes=writer_for(
-                START, frozenset(self._keys(self.input_schema)), self._static_writes(START), what="the input of"
-            ),
-            branches=self._branches(START, self.state_schema),
-            hidden=True,
-            edges=tuple(channel for channel, _ in self._static_writes(START)),
-        )
-
-    def _node(self, name: str) -> Node:
-        spec = self.nodes[name]
-        joins = [join_channel(starts, end) for starts, end in self.waiting_edges if end == name]
-        return Node(
-            name,
-            tuple(sorted([branch_channel(name), *joins])),
-            self._reader(spec.input_schema),
-            (spec.function,),
-            writer_for(name, frozenset(self.channels), self._static_writes(name), what="the return value of node"),
-            self._branches(name, spec.input_schema),
-            edges=tuple(channel for channel, _ in self._static_writes(name)),
-            deferred=spec.defer,
-            metadata=spec.metadata,
-        )
-
-    def _branches(self, source: str, schema: object) -> tuple[Branch, ...]:
-        return tuple(
-            Branch(
-                name,
-                spec.path,
-                self._reader(spec.input_schema or schema),
-                router_for(source, name, spec.ends),
-                spec.ends,
-            )
-            for name, spec in self.branches.get(source, {}).items()
-        )
+    def _warn_if_compiled(self, doing: str) -> None:
+        if self.compiled:
+            _log.warning("%s a graph that was compiled already. Compile it again for this to take effect", doing)
 
 
-class CompiledStateGraph(Pregel, Generic[StateT]):
+class CompiledStateGraph(Pregel, Generic[StateT, ContextT, InputT, OutputT]):
     """A graph that runs: inline in this process, or on a cluster with :meth:`with_cluster`. Made by ``compile``.
 
     Attributes:
@@ -382,43 +364,32 @@ class CompiledStateGraph(Pregel, Generic[StateT]):
     """
 
     def __init__(
-        self, blueprint: Blueprint, *, checkpointer: BaseCheckpointSaver | None = None, builder: StateGraph[StateT]
+        self,
+        blueprint: Blueprint,
+        *,
+        checkpointer: BaseCheckpointSaver | None = None,
+        builder: StateGraph[StateT, ContextT, InputT, OutputT],
     ) -> None:
-        super().__init__(blueprint, checkpointer=checkpointer)
+        self._settle(blueprint, checkpointer, "updates")
         self.builder = builder
+
+    def get_input_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
+        """The JSON schema of the graph's input schema."""
+        return self._json_schema("input", self.builder.input_schema)
+
+    def get_output_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
+        """The JSON schema of the graph's output schema."""
+        return self._json_schema("output", self.builder.output_schema)
+
+    def _json_schema(self, side: Side, schema: object) -> dict[str, Any]:
+        keys = [key for key in self.builder.schemas[schema] if key in self.blueprint.channels]
+        return state_json_schema(self.blueprint, side, schema, keys)
 
 
 def _named(item: NodeAction | tuple[str, NodeAction]) -> tuple[str, NodeAction]:
     if isinstance(item, tuple):
-        return cast("tuple[str, NodeAction]", item)  # type: ignore[redundant-cast]
-    return name_of(item), item
-
-
-def _has_name(path: object) -> bool:
-    return getattr(path, "__name__", None) != "<lambda>"
-
-
-def _first_parameter_schema(action: object) -> type[Any] | None:
-    """The state class that the first parameter is annotated with, if it is one."""
-    target = action if inspect.isroutine(action) else getattr(action, "__call__", None)  # noqa: B004
-    if target is None or hasattr(action, "invoke"):
-        return None
-    try:
-        parameters = [p for p in inspect.signature(target).parameters if p != "self"]
-        hint = get_type_hints(target).get(parameters[0]) if parameters else None
-    except (NameError, TypeError, ValueError):  # annotations that do not resolve say nothing
-        return None
-    return cast("type[Any]", hint) if isinstance(hint, type) and hints_of(hint) else None
-
-
-def _ends(path: object, path_map: PathMap | None) -> Mapping[object, str] | None:
-    if isinstance(path_map, Mapping):
-        return dict(path_map)
-    if path_map is not None:
-        return {name: name for name in path_map}
-    target = path if inspect.isroutine(path) else getattr(path, "__call__", None)  # noqa: B004
-    try:
-        hint = get_type_hints(target).get("return") if target is not None else None
-    except (NameError, TypeError):
-        return None
-    return {name: name for name in get_args(hint)} if get_origin(hint) is Literal else None
+        pair = cast("tuple[str, NodeAction]", item)  # type: ignore[redundant-cast]
+        if len(pair) != 2:
+            raise TypeError(f"a tuple in a sequence is (name, function); got {pair!r}")
+        return plain(pair[0]), pair[1]
+    return node_name(item), item

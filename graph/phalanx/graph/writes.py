@@ -1,19 +1,23 @@
 """From what a node or a path returns to writes: state updates, gotos, packets."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import cast
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, cast
 
 from phalanx.constants import END, START
 from phalanx.errors import ErrorCode, InvalidUpdateError, ParentCommand, create_error_message
-from phalanx.graph.schema import update_of_instance
+from phalanx.graph.annotations import plain
+from phalanx.graph.instances import update_of_instance
 from phalanx.protocol.names import ROOT, TASKS, branch_channel
 from phalanx.types import Command, Send, Update
 
 AnyCommand = Command[str]
 
+_log: Final = logging.getLogger("phalanx.graph")
+
 
 def writer_for(
-    node: str, keys: frozenset[str], static: Sequence[Update], *, what: str
+    node: str, keys: frozenset[str], static: Sequence[Update], *, what: str, managed: Collection[str] = ()
 ) -> Callable[[object], list[Update]]:
     """A function from a node's output to its writes: the state update, gotos, then the plain edges' ``static`` writes.
 
@@ -21,73 +25,106 @@ def writer_for(
         node: the node, for messages.
         keys: the state keys it may write; others are dropped.
         what: what to call the output in messages.
+        managed: keys that nobody can write; a warning says so.
     """
+    one_value = keys == frozenset({ROOT})
+    what = f"{what} {node!r}"
 
     def writes(output: object) -> list[Update]:
-        update = _root_update(output) if ROOT in keys else _state_update(output, keys, node, what)
-        return [*update, *_gotos(output), *static]
+        updates: list[Update] = []
+        gotos: list[Update] = []
+        for part in _parts(output):
+            command = _as_command(part)
+            if command is not None:
+                _check_graph(command, what)
+                given: object = command.update
+                updates += _root_pairs(given) if one_value else _command_pairs(given, what)
+                gotos += destination_writes(_targets(command, what))
+            elif isinstance(part, Send):
+                gotos += destination_writes([part])
+            elif part is not None:
+                updates += [(ROOT, part)] if one_value else _state_pairs(part, what)
+        for key, value in updates:
+            if key in managed:
+                _log.warning("%s writes %r to %r, a managed value; nothing can be written to it", what, value, key)
+        return [*(update for update in updates if update[0] in keys), *gotos, *static]
 
     return writes
 
 
-def _state_update(output: object, keys: frozenset[str], node: str, what: str) -> list[Update]:
-    if output is None:
-        return []
-    update = _as_dict(output)
-    if update is not None:
-        return [(key, value) for key, value in update.items() if key in keys]
-    command = _as_command(output)
-    if command is not None:
-        return [(key, value) for key, value in _command_pairs(command) if key in keys]
+def _parts(output: object) -> list[object]:
+    """The parts of an output: those of a list that holds commands, in its order; of anything else itself."""
     parts = _as_sequence(output)
-    if parts is not None and any(_as_command(part) for part in parts):
-        return [write for part in parts for write in _state_update(part, keys, node, what)]
-    pairs = update_of_instance(output)
+    if parts is None or not any(isinstance(part, Command) for part in parts):
+        return [output]
+    return [inner for part in parts for inner in _parts(part)]
+
+
+def _check_graph(command: AnyCommand, what: str) -> None:
+    if command.graph == Command.PARENT:
+        raise ParentCommand(command)
+    if command.graph is not None:
+        raise InvalidUpdateError(
+            f"Command(graph={command.graph!r}) as {what}: a command is for this graph, with graph=None, or for the one "
+            f"above, with graph=Command.PARENT"
+        )
+
+
+def _targets(command: AnyCommand, what: str) -> Iterable[Send | str]:
+    goto = cast("object", command.goto)
+    targets = () if goto is None else _as_sequence(goto)
+    for target in [goto] if targets is None else targets:
+        if not isinstance(target, (Send, str)):
+            raise InvalidUpdateError(
+                f"Command(goto={goto!r}) as {what}: {target!r} is no destination; a goto is a node's name, a Send, or "
+                f"a list of them"
+            )
+        yield target
+
+
+def _state_pairs(output: object, what: str) -> Iterable[Update]:
+    """The keys and values of a dict or of an object with annotated keys."""
+    update = _as_dict(output)
+    pairs = update_of_instance(output) if update is None else update.items()
     if pairs is None:
         raise InvalidUpdateError(
             create_error_message(
-                message=f"Expected dict, got {output!r} (type {type(output).__name__}) as {what} {node!r}; "
+                message=f"Expected dict, got {output!r} (type {type(output).__name__}) as {what}; "
                 f"return a dict of state keys, a Command, or None",
                 error_code=ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE,
             )
         )
-    return [(key, value) for key, value in pairs if key in keys]
+    return pairs
 
 
-def _command_pairs(command: AnyCommand) -> Iterable[Update]:
+def _command_pairs(given: object, what: str) -> Iterable[Update]:
     """The keys and values of a command's update, in whichever form it was given."""
-    if command.graph == Command.PARENT:
-        raise ParentCommand(command)
-    given: object = command.update
     if given is None:
         return ()
-    update = _as_dict(given)
-    if update is not None:
-        return update.items()
-    pairs = _as_sequence(given)
-    if pairs is not None and all(len(_as_sequence(pair) or ()) == 2 for pair in pairs):
-        return cast("Sequence[Update]", pairs)
-    return update_of_instance(given) or [(ROOT, given)]
+    pairs = _as_pairs(given)
+    return _state_pairs(given, f"the update of a Command in {what}") if pairs is None else pairs
 
 
-def _root_update(output: object) -> list[Update]:
-    command = _as_command(output)
-    if command is not None:
-        if command.graph == Command.PARENT:
-            raise ParentCommand(command)
-        return [] if command.update is None else [(ROOT, command.update)]
-    parts = _as_sequence(output)
-    if parts is not None and any(_as_command(part) for part in parts):
-        return [write for part in parts for write in _root_update(part)]
-    return [] if output is None else [(ROOT, output)]
+def _root_pairs(given: object) -> Iterable[Update]:
+    """The same where the state is one value: the update is that value, unless it names ``__root__`` itself."""
+    named = _as_dict(given)
+    pairs = _as_pairs(given) if named is None else [*named.items()]
+    if pairs and all(key == ROOT for key, _ in pairs):
+        return pairs
+    return () if given is None else [(ROOT, given)]
 
 
-def _gotos(output: object) -> Iterable[Update]:
-    for part in _as_sequence(output) or (output,):
-        command = _as_command(part)
-        if command is not None:
-            goto = command.goto
-            yield from destination_writes((goto,) if isinstance(goto, (Send, str)) else goto)
+def _as_pairs(value: object) -> list[Update] | None:
+    """The pairs, if the value is a list of ``(key, value)``."""
+    found = _as_sequence(value)
+    if found is None:
+        return None
+    pairs: list[Update] = []
+    for pair in map(_as_sequence, found):
+        if pair is None or len(pair) != 2 or not isinstance(pair[0], str):
+            return None
+        pairs.append((pair[0], pair[1]))
+    return pairs
 
 
 def destination_writes(targets: Iterable[Send | str]) -> Iterable[Update]:
@@ -100,9 +137,15 @@ def destination_writes(targets: Iterable[Send | str]) -> Iterable[Update]:
         if isinstance(target, Send):
             if target.node == END:
                 raise InvalidUpdateError("Cannot send a packet to the END node")
-            yield TASKS, target
+            yield TASKS, _plain_packet(target)
         elif target != END:
-            yield branch_channel(target), None
+            yield branch_channel(plain(target)), None
+
+
+def _plain_packet(packet: Send) -> Send:
+    """The packet, for a node whose name is a plain text: another process may not know the enum it is a member of."""
+    node = packet.node
+    return packet if type(node) is str else Send(plain(node), packet.arg, timeout=packet.timeout)
 
 
 def router_for(source: str, path: str, ends: Mapping[object, str] | None) -> Callable[[object], Iterable[Update]]:
