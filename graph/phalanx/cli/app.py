@@ -4,9 +4,11 @@ import os
 import sys
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
 from phalanx.cli.exits import EXIT_CODES, CommandError, ExitCode, OutputClosedError
 from phalanx.cli.signals import exit_on_interrupt
@@ -26,11 +28,23 @@ app = typer.Typer(
 )
 
 
+_ALL_LEVELS: Final = -1
+
+
 class StreamChoice(StrEnum):
     """What --stream takes."""
 
     VALUES = "values"
     UPDATES = "updates"
+
+
+class DrawChoice(StrEnum):
+    """What --format takes."""
+
+    MERMAID = "mermaid"
+    ASCII = "ascii"
+    SVG = "svg"
+    JSON = "json"
 
 
 Url = Annotated[
@@ -147,6 +161,57 @@ def run(
                 max_concurrency=max_concurrency,
             )
         )
+
+    _finish(command)
+
+
+class _DrawCommand(TyperCommand):
+    """``--xray`` may stand alone, which typer's options cannot."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        following = [*args[1:], ""]
+        return super().parse_args(
+            ctx,
+            [
+                f"--xray={_ALL_LEVELS}" if given == "--xray" and not after.isdecimal() else given
+                for given, after in zip(args, following, strict=True)
+            ],
+        )
+
+
+@app.command(cls=_DrawCommand, epilog=EXIT_CODES)
+def draw(
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="A compiled graph: path/file.py:attribute or pkg.module:attribute.")
+    ],
+    form: Annotated[
+        DrawChoice,
+        typer.Option("--format", "-f", help="Mermaid's text, a drawing in characters, an SVG document, or JSON."),
+    ] = DrawChoice.MERMAID,
+    xray: Annotated[
+        int,
+        typer.Option(
+            "--xray",
+            metavar="[DEPTH]",
+            show_default=False,
+            help="Open up the graphs that nodes run: this many levels, or all of them.",
+        ),
+    ] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write to this file (default: standard output)."),
+    ] = None,
+) -> None:
+    """Draw a graph: its nodes and edges, dotted where a way is only taken sometimes. Nothing of it is run.
+
+    Example: phalanx draw examples/census.py:graph --format svg --output census.svg
+    """
+
+    def command() -> None:
+        from phalanx.cli.draw import DrawOptions
+        from phalanx.cli.draw import draw as draw_graph
+
+        draw_graph(DrawOptions(target, form.value, xray, output))
 
     _finish(command)
 
