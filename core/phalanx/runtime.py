@@ -88,7 +88,7 @@ def beat_nothing() -> None:
     """The heartbeat of a task that has no idle timeout."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: typing notes the parameter of Runtime[Context](...) on the instance
 class Runtime(Generic[ContextT]):
     """A node's view of its run.
 

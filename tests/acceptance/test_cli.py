@@ -91,11 +91,39 @@ def test_the_command_line_alone_loads_no_client_and_no_drawing() -> None:
     assert ended.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["worker"], ["workers"]])
+def test_building_a_graph_loads_no_pictures() -> None:
+    code = "import sys, phalanx.graph; print([n for n in sys.modules if 'graphlay' in n or '.drawing' in n])"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["draw"], ["worker"], ["workers"]])
 def test_help_says_what_exit_codes_mean(command: list[str]) -> None:
     ended = phalanx(*command, "--help")
     assert ended.returncode == 0
     assert "130 interrupted" in " ".join(ended.stdout.split())
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_picture_is_all_there_is_on_standard_output() -> None:
+    ended = phalanx("draw", f"{JOBS}:graph", "--format", "json")
+    assert [node["id"] for node in json.loads(ended.stdout)["nodes"]] == ["__start__", "plan", "work", "__end__"]
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_drawing_in_characters_is_plain_text() -> None:
+    ended = phalanx("draw", f"{JOBS}:graph", "-f", "ascii")
+    assert "| plan" in ended.stdout
+    assert ended.stdout.isascii()
+
+
+def test_a_target_that_is_no_graph_is_not_drawn(tmp_path: Path) -> None:
+    ended = phalanx("draw", f"{JOBS}:work", "--output", str(tmp_path / "picture"))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "is not a compiled graph but a function" in ended.stderr
+    assert [*tmp_path.iterdir()] == []
 
 
 # --- wrong use --------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the README shows is run, so that it stays true."""
+"""What the README and the pages of docs/ show is run, so that it stays true."""
 
 import re
 import subprocess
@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.acceptance.processes import phalanx
 
 PROJECT = Path(__file__).parents[2]
 SNIPPET = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -46,6 +47,26 @@ def test_the_example_of_a_test_runs(example: Path, tmp_path: Path) -> None:
 
 def test_every_snippet_of_the_readme_is_run_by_a_test() -> None:
     assert len(snippets("README.md")) == 2
+
+
+def test_the_page_about_drawing_shows_what_its_snippets_print(tmp_path: Path) -> None:
+    page = (PROJECT / "docs/drawing.md").read_text(encoding="utf-8")
+    script = tmp_path / "drawing.py"
+    script.write_text("\n".join(snippets("docs/drawing.md")), encoding="utf-8")
+    shown = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    assert len(shown) == len(snippets("docs/drawing.md")) == 2
+    assert [line for line in run(script) if line] == [line for line in "".join(shown).splitlines() if line]
+
+
+def test_the_commands_of_the_page_about_drawing_work(tmp_path: Path) -> None:
+    page = (PROJECT / "docs/drawing.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^\$ phalanx (draw .*)$", page, re.MULTILINE)
+    assert len(commands) == 4
+    for command in commands:
+        arguments = command.replace("census.svg", str(tmp_path / "census.svg")).split()
+        ended = phalanx(*arguments)
+        assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
+    assert (tmp_path / "census.svg").read_text(encoding="utf-8").startswith("<svg ")
 
 
 def test_every_link_of_the_readme_leads_somewhere() -> None:

@@ -28,6 +28,9 @@ Graph = CompiledStateGraph[Any]
 FIRST: Final = "c1"
 """The checkpoint that the superstep starts from."""
 
+NO_CONFIG_NO_CONTEXT_NO_DRAIN: Final[list[object]] = [{}, None, None]
+"""What all tasks of the run share."""
+
 _numbers: Final = itertools.count(1)
 
 
@@ -89,7 +92,8 @@ class Superstep:
             step=1,
             token=self.lease.token if token is None else token,
             state=state,
-            config=serializer.dumps({}),
+            around=serializer.dumps(NO_CONFIG_NO_CONTEXT_NO_DRAIN),
+            stop=100,
             ttl_s=self.store.ttl_s,
             tasks=tasks,
         )

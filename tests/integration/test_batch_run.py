@@ -302,7 +302,7 @@ SHAPES: Final[dict[str, object]] = {
     "text": "phalanx",
     "an empty list": [],
     "a map": {"graph": "g"},
-    "the wrong format": [99, *[""] * 12],
+    "the wrong format": [99, *[""] * 13],
     "too few fields": [1, "g"],
     "too many fields": [1, *[""] * 40],
     "deep": [[[[[[[[[[]]]]]]]]]],
@@ -319,11 +319,11 @@ def test_a_message_that_is_no_batch_is_dropped(keyspace: Keyspace, wire: object)
     assert keyspace.everything() == before
 
 
-BELONG: Final[dict[int, type]] = {9: dict, 12: list}
+BELONG: Final[dict[int, type]] = {9: dict, 13: list}
 """The places of a message at which there are collections."""
 
 ODD: Final[list[object]] = [None, [], {}, 1.5, {"__reduce__": "os:system"}]
-OTHER_KINDS: Final = [(place, value) for place in range(13) for value in ODD if type(value) is not BELONG.get(place)]
+OTHER_KINDS: Final = [(place, value) for place in range(14) for value in ODD if type(value) is not BELONG.get(place)]
 
 
 @pytest.mark.parametrize(("place", "value"), OTHER_KINDS, ids=repr)

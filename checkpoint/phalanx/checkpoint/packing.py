@@ -14,6 +14,7 @@ from typing import Final, cast
 from phalanx.checkpoint.serde import Serializer
 from phalanx.errors import CorruptDataError, UnserializableError
 from phalanx.protocol.batch import Ref, expect_ref
+from phalanx.protocol.limits import timeout_from_plain, timeout_to_plain
 from phalanx.protocol.names import TASKS
 from phalanx.protocol.outcome import PackedWrite
 from phalanx.protocol.plain import expect, expect_list, pack, unpack
@@ -93,7 +94,7 @@ class Packer:
                 try:
                     if channel == TASKS:
                         packet = cast("Send", value)
-                        packed.append(PackedWrite(channel, self.ref_once(packet.arg), packet.node))
+                        packed.append(PackedWrite(channel, self.ref_once(packet.arg), packet.node, packet.timeout))
                     else:
                         packed.append(PackedWrite(channel, self.serializer.dumps(value)))
                 except UnserializableError as error:
@@ -107,10 +108,14 @@ class Packer:
         if name != TASKS:
             return self.ref(stored)
         try:
-            packets = [[packet.node, self.ref_once(packet.arg)] for packet in cast("Sequence[Send]", stored)]
+            packets = [self._plain(packet) for packet in cast("Sequence[Send]", stored)]
         finally:
             self.forget()
         return self.ref_to_bytes(pack(packets))
+
+    def _plain(self, packet: Send) -> list[object]:
+        plain: list[object] = [packet.node, self.ref_once(packet.arg)]
+        return plain if packet.timeout is None else [*plain, timeout_to_plain(packet.timeout)]
 
 
 class BlobCache:
@@ -175,18 +180,18 @@ def bytes_of(ref: Ref, blobs: Mapping[str, bytes]) -> bytes:
     return blobs[ref] if isinstance(ref, str) else ref
 
 
-def packets_of(data: bytes) -> list[tuple[str, Ref]]:
-    """The packets in the stored topic: whom they are for, and their arguments.
+def packets_of(data: bytes) -> list[Send]:
+    """The packets in the stored topic, with their arguments still serialized.
 
     Raises:
         CorruptDataError: the bytes are not such a list.
     """
 
-    def read(record: object) -> list[tuple[str, Ref]]:
+    def read(record: object) -> list[Send]:
         return [_packet(*expect_list(item)) for item in expect_list(record)]
 
     return unpack(data, "a topic of packets", read)
 
 
-def _packet(node: object, ref: object) -> tuple[str, Ref]:
-    return expect(str, node), expect_ref(ref)
+def _packet(node: object, ref: object, timeout: object = None) -> Send:
+    return Send(expect(str, node), Packed(expect_ref(ref)), timeout=timeout_from_plain(timeout))

@@ -1,7 +1,7 @@
 """Sending batches to workers: Celery messages by task name. The workers' app is not imported."""
 
 import threading
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from celery import Celery
 from kombu.exceptions import OperationalError
@@ -33,8 +33,11 @@ class Broker:
         )
         self._lock = threading.Lock()
 
-    def send(self, batch: Batch, queue: str) -> None:
+    def send(self, batch: Batch, queue: str, limit_s: float | None = None) -> None:
         """Send a batch to a queue.
+
+        Args:
+            limit_s: how long it may keep a worker process; then that process is ended.
 
         Raises:
             ClusterUnreachableError: the broker does not take it.
@@ -45,6 +48,7 @@ class Broker:
                 args=(batch.to_wire(),),
                 queue=queue,
                 ignore_result=True,
+                time_limit=cast("int | None", limit_s),  # a float does; Celery's types say less
                 retry=True,
                 retry_policy={"max_retries": _SEND_TRIES, "interval_start": 0.1, "interval_max": 1.0},
             )

@@ -29,6 +29,7 @@ from phalanx.worker.heartbeat import WorkerInfo
 from phalanx.worker.registry import CompiledGraph
 from phalanx.worker.settings import BROKER_URL_VARIABLE, URL_VARIABLE
 from phalanx.worker.targets import being_loaded
+from phalanx.worker.task_context import RunContext
 
 
 class Announcer(Protocol):
@@ -189,7 +190,7 @@ class Cluster:
         self,
         blueprint: Blueprint,
         settings: RunSettings,
-        config: RunnableConfig,
+        context: RunContext,
         saver: BaseCheckpointSaver | None,
         observer: RunObserver,
     ) -> ClusterDriver:
@@ -200,8 +201,9 @@ class Cluster:
         """
         if self._connections.closed.is_set():
             raise ClusterError(f"{self!r} was closed; run the graph inside its with block, or make another Cluster")
+        config = context.config
         run_id = str(config.get("run_id") or uuid.uuid4())
-        keeping = self._keeping(config, saver, run_id)
+        keeping = self._keeping(blueprint, config, saver, run_id)
         address = Address(
             graph=blueprint.name,
             fingerprint=self._fingerprint(blueprint),
@@ -211,20 +213,21 @@ class Cluster:
             queue=self.queue,
             ttl_s=keeping.store.ttl_s,
         )
-        loop = ClusterLoop(blueprint, settings, config, address, self._connections, keeping, observer)
+        loop = ClusterLoop(blueprint, settings, context, address, self._connections, keeping, observer)
         return ClusterDriver(loop)
 
-    def _keeping(self, config: RunnableConfig, saver: BaseCheckpointSaver | None, run_id: str) -> Keeping:
+    def _keeping(
+        self, blueprint: Blueprint, config: RunnableConfig, saver: BaseCheckpointSaver | None, run_id: str
+    ) -> Keeping:
         configurable: Mapping[str, object] = config.get("configurable", {})
+        namespace = configurable.get("checkpoint_ns") or ""
         if saver is not None and saver is not self.saver:
-            thread = _thread_of(config)
-            store = ThreadStore(self._connections.client, self.saver.keys(f"{thread}\x00working"), WORKING_LIFE_S)
-            return KeepingElsewhere(store, saver, self.saver, config)
-        if "thread_id" in configurable:
-            thread = _thread_of(config)
-            return Keeping(
-                ThreadStore(self._connections.client, self.saver.keys(thread), 0), self.saver, config, kept=True
-            )
+            thread = f"{_thread_of(config)}\x00{namespace}\x00working"
+            store = ThreadStore(self._connections.client, self.saver.keys(thread), WORKING_LIFE_S)
+            return KeepingElsewhere(store, saver, self.saver, config, blueprint.untracked)
+        if "thread_id" in configurable and not namespace:  # a graph called inside a task keeps nothing of its own here
+            store = ThreadStore(self._connections.client, self.saver.keys(_thread_of(config)), 0)
+            return Keeping(store, self.saver, config, kept=True, untracked=blueprint.untracked)
         store = ThreadStore(self._connections.client, self.saver.keys(f"run-{run_id}"), WORKING_LIFE_S)
         return Keeping(store, self.saver, config, kept=False)
 

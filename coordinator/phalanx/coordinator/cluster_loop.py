@@ -19,11 +19,10 @@ from redis.exceptions import RedisError
 from phalanx.checkpoint.packing import Packed
 from phalanx.checkpoint.redis.client import BLOCK_S
 from phalanx.checkpoint.redis.thread_store import RENEW_EVERY_S, Lease
-from phalanx.checkpoint.serde import Serializer, decode_exception
-from phalanx.config import RunnableConfig
+from phalanx.checkpoint.serde import Serializer, decode_exception, encode_exception
 from phalanx.coordinator.broker import Broker
-from phalanx.coordinator.handout import HandedOut, HandOut
-from phalanx.coordinator.inline import stamp
+from phalanx.coordinator.handout import HandedOut, HandOut, Waiting
+from phalanx.coordinator.inline import stamp, timed_out, warn_of_join
 from phalanx.coordinator.keeping import Keeping
 from phalanx.coordinator.messages import (
     Commit,
@@ -32,16 +31,19 @@ from phalanx.coordinator.messages import (
     Event,
     Fail,
     Finish,
+    Launch,
     Order,
     SaveWrites,
     TaskFailed,
     TaskFinished,
+    WarnOfJoin,
 )
-from phalanx.coordinator.observe import RunObserver
+from phalanx.coordinator.observe import RunObserver, tell_of_task
 from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import open_run
 from phalanx.coordinator.roster import Roster, Workers
 from phalanx.coordinator.run import Run, RunSettings
+from phalanx.coordinator.timers import Timers
 from phalanx.errors import (
     ClusterError,
     ClusterUnreachableError,
@@ -52,10 +54,10 @@ from phalanx.errors import (
 from phalanx.protocol.batch import Batch, BatchTask
 from phalanx.protocol.doorbell import read_ring
 from phalanx.protocol.outcome import Outcome, OutcomeKind
-from phalanx.types import Send, Update
+from phalanx.types import Command, Send, Update
 from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.run_task import StateView, call_here, run_task, run_to_end
-from phalanx.worker.task_context import note_task
+from phalanx.worker.task_context import RunContext, TaskContext, note_task
 
 LOOK_EVERY_S: Final = 1.0
 """How often the loop looks for what no doorbell tells."""
@@ -126,7 +128,7 @@ class ClusterLoop:
 
     blueprint: Blueprint
     settings: RunSettings
-    config: RunnableConfig
+    context: RunContext
     address: Address
     connections: Connections
     keeping: Keeping
@@ -136,7 +138,9 @@ class ClusterLoop:
     _log: logging.LoggerAdapter[logging.Logger] = field(init=False)
     _lease: Lease = field(init=False)
     _handout: HandOut = field(init=False)
-    _config_bytes: bytes = b""
+    _around: tuple[str | None, bytes] = (None, b"")
+    _timers: Timers = field(default_factory=Timers)
+    _deadline: float | None = None
     _failure: BaseException | None = None
     _renewed_at: float = 0.0
     _looked_at: float = 0.0
@@ -158,8 +162,9 @@ class ClusterLoop:
             ClusterError: the cluster was closed in the meantime.
             Exception: what ended the run.
         """
-        self._config_bytes = self._pack_config()
-        self._handout = HandOut(frozenset(self.blueprint.async_nodes), limit=self.config.get("max_concurrency"))
+        self._around = (None, self._pack_around(None))
+        limit = self.context.config.get("max_concurrency")
+        self._handout = HandOut(frozenset(self.blueprint.async_nodes), limit=limit)
         try:
             self._lease = self.keeping.store.acquire(self.address.run_id)
             yield from self._with_lease(given)
@@ -185,6 +190,8 @@ class ClusterLoop:
             self.run, _ = open_run(self.blueprint, self.settings, self.keeping.load(self._lease))
             self.keeping.opened(self.run.state, self.run.position.checkpoint_id)
             orders = self.run.start(given, stamp(self.run))
+            if isinstance(given, Command):  # which changes the state without a commit
+                self.keeping.opened(self.run.state, self.run.position.checkpoint_id)
             while True:
                 for order in orders:
                     yield from self._carry_out(order)
@@ -202,13 +209,22 @@ class ClusterLoop:
         except Exception as error:
             self._log.warning("run %s could not give its thread back: %s", self.address.run_id, error)
 
-    def _pack_config(self) -> bytes:
-        travels = {key: value for key, value in self.config.items() if key != "callbacks"}
-        try:
-            return self.connections.serializer.dumps(travels)
-        except UnserializableError as error:
-            where = "the run's config cannot go to workers"
-            raise UnserializableError(error.type_name, error.path, error.hint, where) from error
+    def _told_around(self) -> bytes:
+        """What every task of the run is told of it."""
+        reason = self.settings.drain_reason()
+        if reason != self._around[0]:
+            self._around = (reason, self._pack_around(reason))
+        return self._around[1]
+
+    def _pack_around(self, drain_reason: str | None) -> bytes:
+        config = {key: value for key, value in self.context.config.items() if key != "callbacks"}
+        for what, value in (("config", config), ("context", self.context.context)):
+            try:
+                self.connections.serializer.dumps(value)
+            except UnserializableError as error:
+                where = f"the run's {what} cannot go to workers"
+                raise UnserializableError(error.type_name, error.path, error.hint, where) from error
+        return self.connections.serializer.dumps([config, self.context.context, drain_reason])
 
     def _carry_out(self, order: Order) -> Iterator[Emit]:
         if isinstance(order, Emit):
@@ -217,13 +233,16 @@ class ClusterLoop:
             self.keeping.commit(order, self.run.state, self._lease)
             self._renewed_at = time.monotonic()
         elif isinstance(order, SaveWrites):
-            recorded = self.blueprint.nodes[order.task.name].runs_user_code
-            self.keeping.save_writes(order, recorded=recorded)
+            self.keeping.save_writes(order, recorded=False)
         elif isinstance(order, Fail):
             self._failure = order.error
             raise order.error
         elif isinstance(order, Dispatch):
             yield from self._execute(order)
+        elif isinstance(order, Launch):
+            self._timers.add(order, time.monotonic())
+        elif isinstance(order, WarnOfJoin):
+            warn_of_join(self.blueprint, self.observer, order)
 
     # --- one superstep ------------------------------------------------------------------------------------------------
 
@@ -232,6 +251,9 @@ class ClusterLoop:
         nodes = self.blueprint.nodes
         self.observer.step_started(order.step, len(order.tasks), sorted({task.name for task in order.tasks}))
         self._handout.clear()
+        self._timers.clear()
+        limit_s = self.blueprint.step_timeout_s
+        self._deadline = None if limit_s is None else time.monotonic() + limit_s
         for task in order.tasks:
             if not nodes[task.name].runs_user_code:
                 yield from self._tell(_execute_here(task, self.run), worker=None)
@@ -240,6 +262,7 @@ class ClusterLoop:
             if self.stopping.is_set():
                 raise StoppedError
             self._refuse_if_closed()
+            self._check_times(time.monotonic())
             self._send()
             yield from self._collect(self._rung())
             now = time.monotonic()
@@ -251,6 +274,17 @@ class ClusterLoop:
                 self._watch_workers()
                 yield from self._look_after_flights(now)
 
+    def _check_times(self, now: float) -> None:
+        """Launch what is due.
+
+        Raises:
+            TimeoutError: the superstep has taken too long.
+        """
+        if self._deadline is not None and now >= self._deadline:
+            raise timed_out(self.blueprint, self.run)
+        for launch in self._timers.due(now):
+            self._handout.launch(launch)
+
     def _send(self) -> None:
         """Hand out what the window has room for."""
         if not self._handout.waiting:
@@ -258,12 +292,13 @@ class ClusterLoop:
         workers = self._watch_workers()
         if not workers.slots:
             return
-        batches = [self._batch(handed) for handed in self._handout.next_batches(workers.slots, time.monotonic())]
+        handed = self._handout.next_batches(workers.slots, time.monotonic())
+        batches = [(self._batch(each), each.limit_s) for each in handed]
         blobs = self.keeping.refs.packer.take_blobs()
         if blobs:
             self.keeping.store.store_blobs(blobs)
-        for batch in batches:
-            self.connections.broker.send(batch, self.address.queue)
+        for batch, limit_s in batches:
+            self.connections.broker.send(batch, self.address.queue, limit_s)
 
     def _watch_workers(self) -> Workers:
         """See who is alive, and say so when that changed or when nobody is."""
@@ -281,10 +316,9 @@ class ClusterLoop:
         refs = self.keeping.refs
         read: set[str] = set()
         tasks: list[BatchTask] = []
-        for task, attempt in handed.tasks:
-            read |= self._channels_read(task)
-            arg = refs.packer.ref_once(task.arg) if task.is_push else None
-            tasks.append(BatchTask(task.id, task.name, attempt, task.path, task.triggers, arg))
+        for waiting in handed.tasks:
+            read |= self._channels_read(waiting.task)
+            tasks.append(self._batch_task(waiting))
         refs.packer.forget()
         where, at = self.address, self.run.position
         return Batch(
@@ -297,9 +331,28 @@ class ClusterLoop:
             step=at.step,
             token=self._lease.token,
             state={name: refs.refs[name] for name in read if name in refs.refs},
-            config=self._config_bytes,
+            around=self._told_around(),
+            stop=self.run.limits.stop,
             ttl_s=where.ttl_s,
             tasks=tasks,
+        )
+
+    def _batch_task(self, waiting: Waiting) -> BatchTask:
+        task = waiting.task
+        own_limit = task.timeout != self.blueprint.nodes[task.name].policies.timeout
+        handles = task.error
+        return BatchTask(
+            task.id,
+            task.name,
+            waiting.attempt,
+            task.path,
+            task.triggers,
+            self.keeping.refs.packer.ref_once(task.arg) if task.is_push else None,
+            waiting.tries,
+            waiting.first_try_at,
+            task.timeout if own_limit else None,
+            b"" if handles is None else self.connections.serializer.dumps(encode_exception(handles.error)),
+            "" if handles is None else handles.node,
         )
 
     def _channels_read(self, task: Task) -> frozenset[str]:
@@ -329,7 +382,9 @@ class ClusterLoop:
     def _rung(self) -> list[str]:
         """Wait for a doorbell, a moment at most, and answer it and all others: the tasks they name."""
         client, inbox = self.connections.client, self.address.inbox
-        wait_s = BLOCK_S if self._handout.flights else BLOCK_S / 4
+        wait_s = self._patience_s(time.monotonic())
+        if wait_s <= 0.0:
+            return []
         first = cast("tuple[bytes, bytes] | None", client.blpop([inbox], timeout=wait_s))
         if first is None:
             return []
@@ -338,6 +393,16 @@ class ClusterLoop:
             more = cast("list[bytes] | None", client.lpop(inbox, _RINGS_AT_ONCE))
             rung += [task_id for data in more or () for task_id in self._named(data)]
         return rung
+
+    def _patience_s(self, now: float) -> float:
+        """How long to wait for a doorbell before there is something else to do."""
+        waits = [BLOCK_S if self._handout.flights else BLOCK_S / 4]
+        due_in = self._timers.next_in(now)
+        if due_in is not None:
+            waits.append(due_in)
+        if self._deadline is not None:
+            waits.append(self._deadline - now)
+        return max(0.0, min(waits))
 
     def _named(self, ring: bytes) -> list[str]:
         try:
@@ -356,29 +421,59 @@ class ClusterLoop:
         for task_id, data in found.items():
             outcome = Outcome.unpack(data)
             self._handout.ended(task_id, outcome.seconds)
+            yield from self._tell(self._event(task_id, outcome), worker=outcome.worker, recorded=True)
+        yield from self._collect_retries([task_id for task_id in asked if task_id not in found])
+
+    def _collect_retries(self, task_ids: Sequence[str]) -> Iterator[Emit]:
+        """Read how attempts ended that are to be followed by another, and tell the run."""
+        flights, nodes = self._handout.flights, self.blueprint.nodes
+        asked = [
+            task_id
+            for task_id in task_ids
+            if task_id in flights and (nodes[flights[task_id].task.name].policies.retry or self.blueprint.retry)
+        ]
+        if not asked:
+            return
+        found = self.keeping.store.retries("", self.run.position.checkpoint_id, asked)
+        for task_id, data in found.items():
+            outcome = Outcome.unpack(data)
+            if outcome.attempt < flights[task_id].attempt:  # of an attempt that was heard of before
+                continue
+            self._handout.tried(task_id, outcome.seconds)
             yield from self._tell(self._event(task_id, outcome), worker=outcome.worker)
 
     def _event(self, task_id: str, outcome: Outcome) -> Event:
         loads = self.connections.serializer.loads
-        if outcome.kind is OutcomeKind.ERROR:
-            return TaskFailed(task_id, decode_exception(loads(outcome.error)))
+        if outcome.drain is not None and self.context.control is not None:
+            self.context.control.request_drain(outcome.drain)
+        if outcome.kind not in (OutcomeKind.WRITES, OutcomeKind.CACHED):
+            again_s = outcome.retry_after_s if outcome.kind is OutcomeKind.RETRY else None
+            return TaskFailed(task_id, decode_exception(loads(outcome.error)), again_s, outcome.first_try_at)
         writes: list[Update] = [
             (write.channel, loads(cast("bytes", write.value)))
             if write.node is None
-            else (write.channel, Send(write.node, Packed(write.value)))
+            else (write.channel, Send(write.node, Packed(write.value), timeout=write.timeout))
             for write in outcome.writes
         ]
-        return TaskFinished(task_id, writes)
+        return TaskFinished(task_id, writes, cached=outcome.kind is OutcomeKind.CACHED)
 
-    def _tell(self, event: Event, *, worker: str | None) -> Iterator[Emit]:
+    def _tell(self, event: Event, *, worker: str | None, recorded: bool = False) -> Iterator[Emit]:
+        """Take an event to the run, and carry out what it orders.
+
+        Args:
+            worker: the worker process that the task ran in.
+            recorded: whether that process has recorded the outcome.
+        """
         task = self.run.tasks[event.task_id]
         orders = self.run.handle(event)
         if not orders:
             return
-        failed = isinstance(event, TaskFailed)
-        self.observer.task_ended(self.run.position.step, task.name, task.id, worker=worker, failed=failed)
+        tell_of_task(self.observer, self.run.position.step, task, event, orders, worker=worker)
         for order in orders:
-            yield from self._carry_out(order)
+            if isinstance(order, SaveWrites):
+                self.keeping.save_writes(order, recorded=recorded)
+            else:
+                yield from self._carry_out(order)
 
     # --- what went wrong ----------------------------------------------------------------------------------------------
 
@@ -443,6 +538,7 @@ def _execute_here(task: Task, run: Run) -> Event:
     view = StateView(run.state.channels)
     try:
         value = task.arg if task.is_push else view.read(node.reader)
-        return TaskFinished(task.id, run_to_end(run_task(node, value, view, call_here, RunnableConfig)))
+        context = TaskContext(RunContext({}), task.name, task.id, task.path, task.triggers, run.position.step)
+        return TaskFinished(task.id, run_to_end(run_task(node, value, view, call_here, context)))
     except Exception as error:
         return TaskFailed(task.id, note_task(error, task.name, task.id))

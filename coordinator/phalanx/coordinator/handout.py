@@ -12,6 +12,7 @@ Tasks of coroutine nodes spend their time waiting, and one slot runs a whole bat
 are large whatever their pace.
 
 A task that lost its worker process travels alone: should it be what kills them, it takes no other task down with it.
+So does a task that runs in a thread and has a time limit: the limit is the batch's, and ends the process.
 """
 
 from collections import deque
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import Final, NamedTuple
 
+from phalanx.coordinator.messages import Launch
 from phalanx.coordinator.plan import Task
 
 BATCHES_PER_SLOT: Final = 2
@@ -41,12 +43,17 @@ class Waiting(NamedTuple):
     """A task that is to be handed out, for the first time or again.
 
     Attributes:
+        attempt: how often it was handed out, this time included.
         lost_on: the worker processes it was lost with.
+        tries: how often its node was tried, this time included; being lost is no try.
+        first_try_at: when it was first tried, in seconds since the epoch; 0 if this is the first time.
     """
 
     task: Task
     attempt: int = 1
     lost_on: tuple[str, ...] = ()
+    tries: int = 1
+    first_try_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -64,13 +71,24 @@ class Flight:
     batch: int
     since: float
     lost_on: tuple[str, ...] = ()
+    tries: int = 1
+    first_try_at: float = 0.0
+
+    def waiting(self, attempt: int) -> Waiting:
+        """The same task, to be handed out as the given attempt."""
+        return Waiting(self.task, attempt, self.lost_on, self.tries, self.first_try_at)
 
 
 @dataclass(frozen=True, slots=True)
 class HandedOut:
-    """A batch to send: its tasks, each with its attempt."""
+    """A batch to send.
 
-    tasks: Sequence[tuple[Task, int]]
+    Attributes:
+        limit_s: how long it may keep a worker process; for ever unless given.
+    """
+
+    tasks: Sequence[Waiting]
+    limit_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -88,12 +106,18 @@ class HandOut:
     pace: dict[str, float] = field(default_factory=dict[str, float])
     waiting: deque[Waiting] = field(default_factory=lambda: deque[Waiting]())
     flights: dict[str, Flight] = field(default_factory=dict[str, Flight])
+    _tried: dict[str, int] = field(default_factory=dict[str, int])
     _open: dict[int, int] = field(default_factory=dict[int, int])
     _batches: int = 0
 
     def add(self, tasks: Iterable[Task]) -> None:
         """Take the tasks of a superstep."""
         self.waiting.extend(Waiting(task) for task in tasks)
+
+    def launch(self, order: Launch) -> None:
+        """Take a task that joins the superstep: an error handler's, or one that was tried and is tried again."""
+        handed_out = self._tried.pop(order.task.id, 0)
+        self.waiting.append(Waiting(order.task, handed_out + 1, (), order.attempt, order.first_try_at))
 
     def next_batches(self, slots: int, now: float) -> list[HandedOut]:
         """The batches to send now, given how many slots are alive."""
@@ -106,17 +130,22 @@ class HandOut:
         self._batches += 1
         most, spent_s = min(self._most(slots), self._room()), 0.0
         on_loop = self.waiting[0].task.name in self.async_nodes
-        tasks: list[tuple[Task, int]] = []
+        tasks: list[Waiting] = []
         while self.waiting and len(tasks) < most:
-            task, attempt, lost_on = self.waiting[0]
-            spent_s += self._cost_s(task.name, attempt)
+            next_one = self.waiting[0]
+            task = next_one.task
+            spent_s += self._cost_s(next_one)
             if tasks and (spent_s > TARGET_BATCH_S or (task.name in self.async_nodes) != on_loop):
                 break
             self.waiting.popleft()
-            self.flights[task.id] = Flight(task, attempt, self._batches, now, lost_on)
-            tasks.append((task, attempt))
+            self.flights[task.id] = Flight(task, next_one.attempt, self._batches, now, *next_one[2:])
+            tasks.append(next_one)
         self._open[self._batches] = len(tasks)
-        return HandedOut(tasks)
+        return HandedOut(tasks, self._limit_s(tasks[0].task))
+
+    def _limit_s(self, task: Task) -> float | None:
+        """How long a task may keep the process that runs it; on an event loop it keeps none."""
+        return None if task.timeout is None or task.name in self.async_nodes else task.timeout.run_s
 
     def _room(self) -> int:
         """How many more tasks may be handed out now."""
@@ -129,10 +158,11 @@ class HandOut:
             return min(ceil(len(self.waiting) / (idle if idle > 0 else slots)), MAX_ASYNC_BATCH)
         return min(ceil(len(self.waiting) / (slots * BATCHES_PER_SLOT)), MAX_BATCH)
 
-    def _cost_s(self, node: str, attempt: int) -> float:
+    def _cost_s(self, waiting: Waiting) -> float:
         """How much of a batch's time a task takes; what must travel alone takes more than there is."""
-        if attempt > 1:
+        if waiting.lost_on or self._limit_s(waiting.task) is not None:
             return inf
+        node = waiting.task.name
         return 0.0 if node in self.async_nodes else self.pace.get(node, inf)
 
     def ended(self, task_id: str, seconds: float) -> None:
@@ -149,6 +179,13 @@ class HandOut:
         before = self.pace.get(name)
         self.pace[name] = seconds if before is None else before + _NEWEST_WEIGHT * (seconds - before)
 
+    def tried(self, task_id: str, seconds: float) -> None:
+        """An attempt of a task in flight has failed and is to be followed by another, once :meth:`launch` says so."""
+        flight = self.flights.get(task_id)
+        if flight is not None:
+            self._tried[task_id] = flight.attempt
+            self.ended(task_id, seconds)
+
     def lost(self, task_id: str, worker: str, claimed: int = 1) -> Flight:
         """The worker process that claimed a task is gone: hand it out again, first of all, as the next attempt.
 
@@ -158,14 +195,14 @@ class HandOut:
         flight = self.flights.pop(task_id)
         self._close(flight)
         flight.lost_on = (*flight.lost_on, worker)
-        self.waiting.appendleft(Waiting(flight.task, max(flight.attempt, claimed) + 1, flight.lost_on))
+        self.waiting.appendleft(flight.waiting(max(flight.attempt, claimed) + 1))
         return flight
 
     def unclaimed(self, task_id: str) -> None:
         """No worker took a task and its message is gone: hand it out again. It is still the same attempt."""
         flight = self.flights.pop(task_id)
         self._close(flight)
-        self.waiting.appendleft(Waiting(flight.task, flight.attempt, flight.lost_on))
+        self.waiting.appendleft(flight.waiting(flight.attempt))
 
     def give_up(self, task_id: str) -> None:
         """A task that was about to be handed out is not."""
@@ -180,6 +217,7 @@ class HandOut:
         """Forget the superstep; what nodes cost is kept."""
         self.waiting.clear()
         self.flights.clear()
+        self._tried.clear()
         self._open.clear()
 
     def check_invariants(self) -> None:

@@ -4,7 +4,9 @@ The other one, for an event loop, is in :mod:`phalanx.coordinator.on_loop`. They
 and a saver; every decision is the run's.
 """
 
-from collections.abc import Coroutine, Generator
+import logging
+import time
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -12,7 +14,6 @@ from functools import partial
 from phalanx.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from phalanx.checkpoint.configs import CheckpointAddress
 from phalanx.checkpoint.ids import checkpoint_id
-from phalanx.config import RunnableConfig
 from phalanx.coordinator.messages import (
     Commit,
     Dispatch,
@@ -20,22 +21,27 @@ from phalanx.coordinator.messages import (
     Event,
     Fail,
     Finish,
+    Launch,
     Order,
     SaveWrites,
     Stamp,
     TaskFailed,
     TaskFinished,
+    WarnOfJoin,
 )
-from phalanx.coordinator.observe import RunObserver
+from phalanx.coordinator.observe import RunObserver, tell_of_task
 from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import Recorder, open_run
 from phalanx.coordinator.run import Run, RunSettings
-from phalanx.coordinator.threads import ThreadTeam
+from phalanx.coordinator.threads import Job, ThreadTeam
+from phalanx.coordinator.timers import Timers
 from phalanx.errors import AsyncOnlyError
-from phalanx.types import Update
+from phalanx.worker.attempt import Attempt, Ended, Raised
 from phalanx.worker.blueprint import Blueprint
-from phalanx.worker.run_task import Caller, StateView, call_here, run_task, run_to_end
-from phalanx.worker.task_context import note_task, task_config
+from phalanx.worker.run_task import StateView
+from phalanx.worker.task_context import RunContext, TaskContext
+
+logger = logging.getLogger("phalanx.coordinator")
 
 
 def stamp(run: Run) -> Stamp:
@@ -43,22 +49,54 @@ def stamp(run: Run) -> Stamp:
     return Stamp(checkpoint_id(run.position.step, run.position.checkpoint_id), datetime.now(UTC).isoformat())
 
 
+def event_of(task_id: str, ended: Ended) -> Event:
+    """How an attempt ended, as the run is told."""
+    if isinstance(ended, Raised):
+        return TaskFailed(task_id, ended.error, ended.retry_after_s, ended.first_try_at)
+    return TaskFinished(task_id, ended.writes, cached=ended.cached)
+
+
+def warn_of_join(blueprint: Blueprint, observer: RunObserver, order: WarnOfJoin) -> None:
+    """Tell the log and the observer that a join still waits when the run ends."""
+    logger.warning(
+        "join_not_released: node %r of graph %r waits for %s, which did not run; %s did",
+        order.node,
+        blueprint.name,
+        ", ".join(map(repr, order.missing)),
+        ", ".join(map(repr, order.ran)),
+    )
+    observer.join_not_released(order.node, order.ran, order.missing)
+
+
+def timed_out(blueprint: Blueprint, run: Run) -> TimeoutError:
+    """The error of a superstep that took longer than the graph's ``step_timeout``."""
+    left = sorted({task.name for task in run.tasks.values() if task.id not in run.writes})
+    return TimeoutError(
+        f"Timed out: superstep {run.position.step} of graph {blueprint.name!r} took longer than its step_timeout of "
+        f"{blueprint.step_timeout_s} s; still running: {', '.join(left)}"
+    )
+
+
 @dataclass(slots=True)
 class InlineRun:
     """One run in this process, on its way.
 
     Attributes:
+        context: what its tasks share.
         saver: keeps the thread's state; without one the run stands alone.
         run: the run, once the driver has begun.
     """
 
     blueprint: Blueprint
     settings: RunSettings
-    config: RunnableConfig
+    context: RunContext
     saver: BaseCheckpointSaver | None
     observer: RunObserver
     run: Run = field(init=False)
     recorder: Recorder | None = None
+    view: StateView = field(init=False)
+    timers: Timers = field(default_factory=Timers)
+    deadline: float | None = None
 
     def output(self) -> object:
         """What the run returned."""
@@ -67,83 +105,131 @@ class InlineRun:
     def _open(self, found: CheckpointTuple | None) -> Run:
         self.run, values = open_run(self.blueprint, self.settings, found)
         if self.saver is not None:
-            self.recorder = Recorder(CheckpointAddress.of(self.config), self.config, values)
+            config = self.context.config
+            self.recorder = Recorder(CheckpointAddress.of(config), config, values, self.blueprint.untracked)
         return self.run
 
-    def _coroutine(self, task: Task, view: StateView, call: Caller) -> Coroutine[object, None, list[Update]]:
-        """The task's procedure, to be driven with ``call``."""
-        node = self.run.blueprint.nodes[task.name]
-        step = self.run.position.step
-        value = task.arg if task.is_push else view.read(node.reader)
-
-        def config() -> RunnableConfig:
-            return task_config(self.config, task.name, task.id, task.path, task.triggers, step)
-
-        return run_task(node, value, view, call, config)
-
-    def _execute(self, task: Task, view: StateView) -> Event:
-        """Execute a task in this thread, to its end."""
-        try:
-            return TaskFinished(task.id, run_to_end(self._coroutine(task, view, call_here)))
-        except Exception as error:
-            return TaskFailed(task.id, note_task(error, task.name, task.id))
-
-    def _begin(self, order: Dispatch) -> StateView:
+    def _begin(self, order: Dispatch) -> None:
         """A superstep begins: tell the observer, and freeze what its tasks see."""
         self.observer.step_started(order.step, len(order.tasks), sorted({task.name for task in order.tasks}))
-        return StateView(self.run.state.channels)
+        self.view = StateView(self.run.state.channels, self.run.limits)
+        self.timers.clear()
+        limit_s = self.blueprint.step_timeout_s
+        self.deadline = None if limit_s is None else time.monotonic() + limit_s
 
-    def _ended(self, event: Event) -> list[Order]:
+    def _attempt(self, launch: Launch) -> Attempt:
+        """An attempt of a task of the running superstep."""
+        run, task = self.run, launch.task
+        context = TaskContext(
+            self.context,
+            task.name,
+            task.id,
+            task.path,
+            task.triggers,
+            run.position.step,
+            run.position.checkpoint_id,
+            launch.attempt,
+            launch.first_try_at or time.time(),
+            task.error,
+        )
+        arg = (lambda: task.arg) if task.is_push else None
+        return Attempt(self.blueprint, self.blueprint.nodes[task.name], self.view, context, arg, task.timeout)
+
+    def _patience_s(self) -> float | None:
+        """How long to wait for an event before a timer or the step's time limit is to be looked at."""
+        if self.deadline is None and not self.timers:
+            return None
+        now = time.monotonic()
+        waits = [wait for wait in (self.timers.next_in(now), self._left_s(now)) if wait is not None]
+        return min(waits)
+
+    def _left_s(self, now: float) -> float | None:
+        return None if self.deadline is None else max(0.0, self.deadline - now)
+
+    def _check_step_time(self) -> None:
+        """Raise ``TimeoutError`` when the superstep has taken too long."""
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            raise timed_out(self.blueprint, self.run)
+
+    def _ended(self, task: Task, event: Event) -> list[Order]:
         """Take a task's outcome to the run."""
-        task = self.run.tasks[event.task_id]
-        failed = isinstance(event, TaskFailed)
-        self.observer.task_ended(self.run.position.step, task.name, task.id, worker=None, failed=failed)
-        return self.run.handle(event)
+        orders = self.run.handle(event)
+        tell_of_task(self.observer, self.run.position.step, task, event, orders)
+        return orders
 
 
 @dataclass(slots=True)
 class InlineDriver(InlineRun):
     """Drives a run in the calling thread, with more threads for tasks that can run side by side."""
 
+    team: ThreadTeam = field(init=False)
+
     def drive(self, given: object) -> Generator[Emit, None, None]:
         """Drive the run to its end.
 
         Raises:
             AsyncOnlyError: the graph has nodes that only run on an event loop.
+            TimeoutError: a superstep took longer than ``step_timeout``.
             Exception: what ended the run: a node's error, or one of ours.
         """
         if self.blueprint.async_nodes:
             raise AsyncOnlyError(self.blueprint.async_nodes[0])
-        run = self._open(self.saver.get_tuple(self.config) if self.saver else None)
-        team = ThreadTeam(self.config.get("max_concurrency"))
+        run = self._open(self.saver.get_tuple(self.context.config) if self.saver else None)
+        self.team = ThreadTeam(self.context.config.get("max_concurrency"))
         orders = run.start(given, stamp(run))
         try:
             while True:
                 for order in orders:
-                    if isinstance(order, Emit):
-                        yield order
-                    elif isinstance(order, Fail):
-                        raise order.error
-                    elif isinstance(order, Dispatch):
-                        view = self._begin(order)
-                        for event in team.run(order.tasks, partial(self._execute, view=view)):
-                            for result in self._ended(event):
-                                self._save(result)
-                                if isinstance(result, Emit):
-                                    yield result
-                    else:
-                        self._save(order)
+                    yield from self._carry_out(order)
                 if isinstance(orders[-1], Finish):
                     return
                 orders = run.close_step(stamp(run))
         finally:
-            team.close()
+            self.team.close()
 
-    def _save(self, order: Order) -> None:
+    def _carry_out(self, order: Order) -> Generator[Emit, None, None]:
+        match order:
+            case Emit():
+                yield order
+            case Commit() | SaveWrites():
+                self._save(order)
+            case Dispatch():
+                yield from self._execute(order)
+            case Launch():
+                self.timers.add(order, time.monotonic())
+            case Fail():
+                raise order.error
+            case WarnOfJoin():
+                warn_of_join(self.blueprint, self.observer, order)
+            case _:
+                pass
+
+    def _execute(self, order: Dispatch) -> Generator[Emit, None, None]:
+        """Execute the tasks of a superstep, until its barrier is full."""
+        self._begin(order)
+        run, team = self.run, self.team
+        team.submit([self._job(Launch(task)) for task in order.tasks])
+        while not run.barrier_full:
+            if self.timers:
+                team.submit([self._job(due) for due in self.timers.due(time.monotonic())])
+            event = team.next(self._patience_s())
+            if event is None:
+                self._check_step_time()
+                continue
+            for result in self._ended(run.tasks[event.task_id], event):
+                yield from self._carry_out(result)
+
+    def _job(self, launch: Launch) -> Job:
+        return launch.task.id, partial(self._run_here, launch)
+
+    def _run_here(self, launch: Launch) -> Event:
+        return event_of(launch.task.id, self._attempt(launch).run_here())
+
+    def _save(self, order: Commit | SaveWrites) -> None:
         """Make a commit or a task's writes durable."""
         if self.saver is None or self.recorder is None:
             return
         if isinstance(order, Commit):
             self.saver.put(*self.recorder.put_arguments(order, self.run.state))
-        elif isinstance(order, SaveWrites):
+        else:
             self.saver.put_writes(*self.recorder.put_writes_arguments(order))

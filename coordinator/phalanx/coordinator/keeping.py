@@ -4,14 +4,14 @@ Either way blobs, claims and outcomes of the running superstep are in the state 
 checkpoints go, and how long the working keys live.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
 from phalanx.channels.base import MISSING
 from phalanx.checkpoint.base import CHECKPOINT_FORMAT, BaseCheckpointSaver, CheckpointTuple
 from phalanx.checkpoint.configs import CheckpointAddress
-from phalanx.checkpoint.packing import BlobCache, Packed, Packer, bytes_of, resolve
+from phalanx.checkpoint.packing import BlobCache, Packed, Packer, bytes_of, packets_of, resolve
 from phalanx.checkpoint.redis import RedisSaver
 from phalanx.checkpoint.redis.record import CheckpointRecord
 from phalanx.checkpoint.redis.saver import pack_write, write_field
@@ -19,7 +19,7 @@ from phalanx.checkpoint.redis.thread_store import Lease, ThreadStore
 from phalanx.checkpoint.serde import decode_exception
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.messages import Commit, SaveWrites
-from phalanx.coordinator.recorder import Recorder, metadata_of, updated_channels
+from phalanx.coordinator.recorder import Recorder, metadata_of, updated_channels, without_untracked
 from phalanx.coordinator.state import GraphState
 from phalanx.protocol.batch import Ref
 from phalanx.protocol.names import ERROR, TASKS
@@ -71,15 +71,26 @@ class Keeping:
         saver: reads what the store keeps.
         config: the run's config.
         kept: whether the thread outlives the run.
+        untracked: the state keys that are never stored.
     """
 
-    def __init__(self, store: ThreadStore, saver: RedisSaver, config: RunnableConfig, *, kept: bool) -> None:
+    def __init__(
+        self,
+        store: ThreadStore,
+        saver: RedisSaver,
+        config: RunnableConfig,
+        *,
+        kept: bool,
+        untracked: frozenset[str] = frozenset(),
+    ) -> None:
         self.store = store
         self.kept = kept
         self.serializer = saver.serde
         self.refs = StateRefs(Packer(saver.serde))
         self._saver = saver
         self._config = config
+        self._untracked = untracked
+        self._cache = BlobCache()
         self._last = ""
 
     def load(self, lease: Lease) -> CheckpointTuple | None:
@@ -140,9 +151,35 @@ class Keeping:
             state.seen,
             updated_channels(state),
             metadata_of(order, self._config),
-            self.refs.stored(),
+            self._stored_refs(),
         )
         self._commit(order, lease, record.pack(self.serializer))
+
+    def _stored_refs(self) -> dict[str, Ref]:
+        """The references that a checkpoint holds: packets' arguments too are without what is never stored."""
+        refs = self.refs.stored()
+        if self._untracked and self.kept and TASKS in refs:
+            blobs = resolve([refs[TASKS]], self._cache, self._fetch_blobs)
+            packets = self._unpacked(packets_of(bytes_of(refs[TASKS], blobs)))
+            refs[TASKS] = self.refs.packer.pack_channel(TASKS, packets)
+        return refs
+
+    def _fetch_blobs(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """Blobs: those about to be stored, and those that are."""
+        new = {digest: data for digest in digests if (data := self.refs.packer.new_blobs.get(digest)) is not None}
+        return {**self.store.fetch_blobs([digest for digest in digests if digest not in new]), **new}
+
+    def _unpacked(self, packets: Sequence[Send]) -> list[Send]:
+        """Packets with their arguments as values, without what is never stored."""
+        refs = [packet.arg.ref for packet in packets if isinstance(packet.arg, Packed)]
+        blobs = resolve(refs, self._cache, self._fetch_blobs)
+        loaded = (
+            Send(packet.node, self.serializer.loads(bytes_of(packet.arg.ref, blobs)), timeout=packet.timeout)
+            if isinstance(packet.arg, Packed)
+            else packet
+            for packet in packets
+        )
+        return [without_untracked(packet, self._untracked) for packet in loaded]
 
     def _commit(self, order: Commit, lease: Lease, record: bytes) -> None:
         self.store.commit(
@@ -170,12 +207,16 @@ class KeepingElsewhere(Keeping):
     """
 
     def __init__(
-        self, store: ThreadStore, own: BaseCheckpointSaver, cluster_saver: RedisSaver, config: RunnableConfig
+        self,
+        store: ThreadStore,
+        own: BaseCheckpointSaver,
+        cluster_saver: RedisSaver,
+        config: RunnableConfig,
+        untracked: frozenset[str] = frozenset(),
     ) -> None:
-        super().__init__(store, cluster_saver, config, kept=False)
+        super().__init__(store, cluster_saver, config, kept=False, untracked=untracked)
         self._own = own
-        self._recorder = Recorder(CheckpointAddress.of(config), config)
-        self._cache = BlobCache()
+        self._recorder = Recorder(CheckpointAddress.of(config), config, untracked=untracked)
 
     def load(self, lease: Lease) -> CheckpointTuple | None:
         found = self._own.get_tuple(self._config)
@@ -185,7 +226,7 @@ class KeepingElsewhere(Keeping):
 
     def save_writes(self, order: SaveWrites, *, recorded: bool) -> None:
         config, writes, task_id, path = self._recorder.put_writes_arguments(order)
-        packets = iter(self._unpacked([value for channel, value in writes if channel == TASKS]))
+        packets = iter(self._unpacked([cast("Send", value) for channel, value in writes if channel == TASKS]))
         plain: list[Update] = [(channel, next(packets) if channel == TASKS else value) for channel, value in writes]
         self._own.put_writes(config, plain, task_id, path)
 
@@ -194,19 +235,7 @@ class KeepingElsewhere(Keeping):
         config, checkpoint, metadata, versions = self._recorder.put_arguments(order, state)
         values = checkpoint["channel_values"]
         if TASKS in values:
-            values[TASKS] = self._unpacked(cast("Sequence[object]", values[TASKS]))
+            values[TASKS] = self._unpacked(cast("Sequence[Send]", values[TASKS]))
         self._own.put(config, checkpoint, metadata, versions)
         self.refs.update(state, order.changed)
         self._commit(order, lease, b"")
-
-    def _unpacked(self, packets: Sequence[object]) -> list[Send]:
-        """Packets with their arguments as values, for a saver that does not know references."""
-        sends = cast("Sequence[Send]", packets)
-        refs = [packet.arg.ref for packet in sends if isinstance(packet.arg, Packed)]
-        blobs = resolve(refs, self._cache, self.store.fetch_blobs)
-        return [
-            Send(packet.node, self.serializer.loads(bytes_of(packet.arg.ref, blobs)))
-            if isinstance(packet.arg, Packed)
-            else packet
-            for packet in sends
-        ]

@@ -20,19 +20,34 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class TaskFinished:
-    """A task ran and wrote. ``restored`` tells that it did so in an earlier run and its writes come from storage."""
+    """A task ran and wrote.
+
+    Attributes:
+        restored: it did so in an earlier run, and its writes come from storage.
+        cached: it did not run; its writes come from the cache.
+    """
 
     task_id: str
     writes: Sequence[Update]
     restored: bool = False
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    """A task's last attempt raised."""
+    """An attempt of a task raised.
+
+    Attributes:
+        retry_after_s: seconds until its next attempt; ``None`` if that was the last.
+        first_try_at: when the first attempt began, in seconds since the epoch.
+        restored: it did so in an earlier run, and that is known from storage.
+    """
 
     task_id: str
     error: BaseException
+    retry_after_s: float | None = None
+    first_try_at: float = 0.0
+    restored: bool = False
 
 
 Event = TaskFinished | TaskFailed
@@ -49,6 +64,22 @@ class Dispatch:
 
     step: int
     tasks: Sequence[Task]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Execute this task as well, in the superstep that runs: a further attempt, or an error handler.
+
+    Attributes:
+        attempt: which attempt it is, from 1.
+        after_s: seconds to wait before. Nobody waits for it but a timer.
+        first_try_at: when the first attempt began, in seconds since the epoch; 0 if this is the first.
+    """
+
+    task: Task
+    attempt: int = 1
+    after_s: float = 0.0
+    first_try_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +115,20 @@ class Emit:
 
 
 @dataclass(frozen=True, slots=True)
+class WarnOfJoin:
+    """The run ends while a join still waits: some of its sources ran and others did not, so its node never did.
+
+    Attributes:
+        node: the node behind the join.
+        ran, missing: its sources.
+    """
+
+    node: str
+    ran: Sequence[str]
+    missing: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Abandon:
     """What is still executing of this superstep no longer matters; a driver that can stop it does."""
 
@@ -100,4 +145,4 @@ class Fail:
     error: BaseException
 
 
-Order = Dispatch | SaveWrites | Commit | Emit | Abandon | Finish | Fail
+Order = Dispatch | Launch | SaveWrites | Commit | Emit | WarnOfJoin | Abandon | Finish | Fail

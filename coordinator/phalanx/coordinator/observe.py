@@ -6,6 +6,9 @@ should return soon and must not raise.
 
 from collections.abc import Sequence
 
+from phalanx.coordinator.messages import Event, Launch, Order, TaskFailed
+from phalanx.coordinator.plan import Task
+
 
 class RunObserver:
     """What happens to a run, as it happens."""
@@ -16,14 +19,32 @@ class RunObserver:
     def task_ended(self, step: int, node: str, task_id: str, *, worker: str | None, failed: bool) -> None:
         """A task has its outcome. ``worker`` is the worker process that ran it; ``None`` when that was this process."""
 
+    def task_launched_again(self, step: int, node: str, task_id: str, *, launch: Launch, error: BaseException) -> None:
+        """An attempt of a task failed with ``error``, and the superstep goes on: ``launch`` is its next attempt, or its
+        node's error handler. The task has no outcome yet."""
+
     def workers_changed(self, queue: str, processes: int, hosts: Sequence[str]) -> None:
         """The worker processes that serve ``queue`` have changed."""
 
     def waiting_for_workers(self, queue: str, waited_s: float) -> None:
         """No live worker serves ``queue``; the run waits. Called after a second, then every three."""
 
+    def join_not_released(self, node: str, ran: Sequence[str], missing: Sequence[str]) -> None:
+        """The run ended while ``node`` waits at a join: of its sources some ``ran``, and the others are ``missing``."""
+
     def worker_lost(self, worker: str, tasks: int) -> None:
         """A worker process missed its heartbeat; its ``tasks`` are handed out again."""
+
+
+def tell_of_task(
+    observer: RunObserver, step: int, task: Task, event: Event, orders: Sequence[Order], *, worker: str | None = None
+) -> None:
+    """Tell an observer how a task's attempt ended, given what the run ordered because of it."""
+    launch = next((order for order in orders if isinstance(order, Launch)), None)
+    if isinstance(event, TaskFailed) and launch is not None:
+        observer.task_launched_again(step, task.name, task.id, launch=launch, error=event.error)
+    else:
+        observer.task_ended(step, task.name, task.id, worker=worker, failed=isinstance(event, TaskFailed))
 
 
 SILENT = RunObserver()

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextvars
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeAlias
 
-from phalanx.coordinator.inline import InlineRun, stamp
+from phalanx.coordinator.inline import InlineRun, event_of, stamp, warn_of_join
 from phalanx.coordinator.messages import (
     Abandon,
     Commit,
@@ -17,105 +18,163 @@ from phalanx.coordinator.messages import (
     Event,
     Fail,
     Finish,
+    Launch,
     Order,
     SaveWrites,
-    TaskFailed,
-    TaskFinished,
+    WarnOfJoin,
 )
-from phalanx.coordinator.plan import Task
-from phalanx.errors import NodeCancelledError
-from phalanx.worker.call_on_loop import call_on_loop
-from phalanx.worker.run_task import StateView
-from phalanx.worker.task_context import note_task
+from phalanx.worker.call_on_loop import attempt_on_loop
+
+AsyncJob: TypeAlias = Callable[[], Awaitable[Event]]
+"""Executes a task on the event loop, and never raises an ``Exception``."""
 
 
 @dataclass(slots=True)
 class LoopDriver(InlineRun):
     """Drives a run on the running event loop. The first failure of a superstep cancels the tasks beside it."""
 
+    team: "LoopTeam" = field(init=False)
+
     async def adrive(self, given: object) -> AsyncGenerator[Emit, None]:
         """Drive the run to its end.
 
         Raises:
+            TimeoutError: a superstep took longer than ``step_timeout``.
             Exception: what ended the run: a node's error, or one of ours.
         """
         self.settings = replace(self.settings, eager_failure=True)
-        run = self._open(await self.saver.aget_tuple(self.config) if self.saver else None)
+        run = self._open(await self.saver.aget_tuple(self.context.config) if self.saver else None)
+        self.team = LoopTeam(self.context.config.get("max_concurrency"))
         orders = run.start(given, stamp(run))
-        limit = self.config.get("max_concurrency")
-        while True:
-            for order in orders:
-                if isinstance(order, Emit):
-                    yield order
-                elif isinstance(order, Fail):
-                    raise order.error
-                elif isinstance(order, Dispatch):
-                    view = self._begin(order)
-                    async with aclosing(_execute_all(order.tasks, partial(self._aexecute, view=view), limit)) as events:
-                        async for event in events:
-                            results = self._ended(event)
-                            for result in results:
-                                await self._asave(result)
+        try:
+            while True:
+                for order in orders:
+                    if isinstance(order, Dispatch):
+                        self._begin(order)
+                        self.team.submit([self._job(Launch(task)) for task in order.tasks])
+                        while not run.barrier_full:
+                            for result in await self._next_results():
                                 if isinstance(result, Emit):
                                     yield result
-                            if any(isinstance(result, Abandon) for result in results):
-                                break
-                else:
-                    await self._asave(order)
-            if isinstance(orders[-1], Finish):
-                return
-            orders = run.close_step(stamp(run))
+                                else:
+                                    await self._carry_out(result)
+                    elif isinstance(order, Emit):
+                        yield order
+                    else:
+                        await self._carry_out(order)
+                if isinstance(orders[-1], Finish):
+                    return
+                orders = run.close_step(stamp(run))
+        finally:
+            await self.team.close()
 
-    async def _aexecute(self, task: Task, view: StateView) -> Event:
+    async def _next_results(self) -> list[Order]:
+        """Wait for what happens next in the running superstep, and take it to the run."""
+        if self.timers:
+            self.team.submit([self._job(due) for due in self.timers.due(time.monotonic())])
+        event = await self.team.next(self._patience_s())
+        if event is None:
+            self._check_step_time()
+            return []
+        return self._ended(self.run.tasks[event.task_id], event)
+
+    async def _carry_out(self, order: Order) -> None:
+        match order:
+            case Commit() | SaveWrites():
+                await self._asave(order)
+            case Launch():
+                self.timers.add(order, time.monotonic())
+            case Abandon():
+                await self.team.close()
+            case Fail():
+                raise order.error
+            case WarnOfJoin():
+                warn_of_join(self.blueprint, self.observer, order)
+            case _:
+                pass
+
+    def _job(self, launch: Launch) -> AsyncJob:
+        return partial(self._aexecute, launch)
+
+    async def _aexecute(self, launch: Launch) -> Event:
         """Execute a task. A node without coroutines goes to a thread as a whole, with this task's context."""
-        functions = self.blueprint.nodes[task.name].functions
+        attempt = self._attempt(launch)
+        functions = attempt.node.functions
         if functions and all(function.coroutine is None for function in functions):
             context, loop = contextvars.copy_context(), asyncio.get_running_loop()
-            return await loop.run_in_executor(None, lambda: context.run(self._execute, task, view))
-        try:
-            return TaskFinished(task.id, await self._coroutine(task, view, call_on_loop))
-        except asyncio.CancelledError as error:
-            current = asyncio.current_task()
-            if current is None or current.cancelling():
-                raise
-            cancelled = NodeCancelledError(task.name, str(error) or None)
-            return TaskFailed(task.id, note_task(cancelled, task.name, task.id))
-        except Exception as error:
-            return TaskFailed(task.id, note_task(error, task.name, task.id))
+            ended = await loop.run_in_executor(None, lambda: context.run(attempt.run_here))
+        else:
+            ended = await attempt_on_loop(attempt)
+        return event_of(launch.task.id, ended)
 
-    async def _asave(self, order: Order) -> None:
+    async def _asave(self, order: Commit | SaveWrites) -> None:
         """Make a commit or a task's writes durable."""
         if self.saver is None or self.recorder is None:
             return
         if isinstance(order, Commit):
             await self.saver.aput(*self.recorder.put_arguments(order, self.run.state))
-        elif isinstance(order, SaveWrites):
+        else:
             await self.saver.aput_writes(*self.recorder.put_writes_arguments(order))
 
 
-async def _execute_all(
-    tasks: Sequence[Task], execute: Callable[[Task], Awaitable[Event]], limit: int | None
-) -> AsyncGenerator[Event, None]:
-    """Execute tasks side by side, at most ``limit`` at once, and yield their events as they come.
+class LoopTeam:
+    """Executes jobs side by side on the running event loop and hands out their events, as they come.
 
-    When it is closed early, what still runs is cancelled and awaited, so that no node outlives its superstep.
+    A job that is alone, with nothing else to wait for, runs in the caller's own task.
+
+    Args:
+        limit: the most jobs at once.
     """
-    if len(tasks) == 1:
-        yield await execute(tasks[0])
-        return
-    events: asyncio.Queue[Event] = asyncio.Queue()
-    todo = deque(tasks)
 
-    async def work() -> None:
-        while todo:
-            events.put_nowait(await execute(todo.popleft()))
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
+        self._todo: deque[AsyncJob] = deque()
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._outstanding = 0
 
-    workers = [asyncio.ensure_future(work()) for _ in range(min(limit or len(tasks), len(tasks)))]
-    try:
-        for _ in tasks:
-            yield await events.get()
-    finally:
-        todo.clear()
+    def submit(self, jobs: Sequence[AsyncJob]) -> None:
+        """Take jobs to execute, in this order."""
+        self._todo.extend(jobs)
+        self._outstanding += len(jobs)
+
+    async def next(self, timeout_s: float | None = None) -> Event | None:
+        """Wait for the next event; ``None`` when ``timeout_s`` is over without one."""
+        if timeout_s is None and self._outstanding == len(self._todo) == 1:
+            event = await self._todo.popleft()()
+            self._outstanding -= 1
+            return event
+        self._start()
+        try:
+            async with asyncio.timeout(timeout_s):
+                event = await self._events.get()
+        except TimeoutError:
+            return None
+        self._outstanding -= 1
+        return event
+
+    def _start(self) -> None:
+        """Let as many work as may and as there is work for."""
+        if not self._todo:
+            return
+        busy = len([worker for worker in self._workers if not worker.done()])
+        most = busy + len(self._todo) if self._limit is None else self._limit
+        for _ in range(min(most - busy, len(self._todo))):
+            worker = asyncio.ensure_future(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+
+    async def _work(self) -> None:
+        while self._todo:
+            self._events.put_nowait(await self._todo.popleft()())
+
+    async def close(self) -> None:
+        """Cancel what still runs and wait for its end, so that no node outlives its superstep."""
+        self._todo.clear()
+        workers = [*self._workers]
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
+        self._workers.clear()
+        self._outstanding = 0
+        self._events = asyncio.Queue()

@@ -15,8 +15,9 @@ from typing import cast
 from xxhash import xxh3_128_hexdigest
 
 from phalanx.coordinator.state import GraphState
+from phalanx.errors import NodeError
 from phalanx.protocol.names import PULL, PUSH, TASKS
-from phalanx.types import Send
+from phalanx.types import Send, TimeoutPolicy
 from phalanx.worker.blueprint import Blueprint, Node
 
 TaskPath = tuple[str | int, ...]
@@ -30,6 +31,8 @@ class Task:
     Attributes:
         triggers: the channels that triggered it, sorted; ``(PUSH,)`` for a packet.
         arg: a packet's argument; nothing for a PULL task, whose input is read from the state.
+        timeout: what limits each attempt: the packet's policy, or the node's.
+        error: what it is to handle, if it is an error handler's; then ``stands_for`` is the id of the task that failed.
     """
 
     id: str
@@ -37,6 +40,9 @@ class Task:
     path: TaskPath
     triggers: tuple[str, ...]
     arg: object = None
+    timeout: TimeoutPolicy | None = None
+    error: NodeError | None = None
+    stands_for: str = ""
 
     @property
     def is_push(self) -> bool:
@@ -65,15 +71,38 @@ def _push_tasks(blueprint: Blueprint, state: GraphState, prefix: str) -> Iterabl
     triggers = (PUSH,)
     for index, packet in enumerate(cast("Sequence[Send]", topic.get())):
         name = packet.node
-        if name in blueprint.nodes:
-            yield Task(_task_id(f"{prefix}{name}\x1f{PUSH}\x1f{index}"), name, (PUSH, index), triggers, packet.arg)
+        node = blueprint.nodes.get(name)
+        if node is not None:
+            identity, timeout = f"{prefix}{name}\x1f{PUSH}\x1f{index}", packet.timeout or node.policies.timeout
+            yield Task(_task_id(identity), name, (PUSH, index), triggers, packet.arg, timeout)
 
 
 def _pull_tasks(blueprint: Blueprint, state: GraphState, prefix: str) -> Iterable[Task]:
     for name in _candidates(blueprint, state):
-        triggers = due_triggers(blueprint.nodes[name], state)
+        node = blueprint.nodes[name]
+        triggers = due_triggers(node, state)
         if triggers:
-            yield Task(_task_id(f"{prefix}{name}\x1f{PULL}\x1f{chr(31).join(triggers)}"), name, (PULL, name), triggers)
+            identity = f"{prefix}{name}\x1f{PULL}\x1f{chr(31).join(triggers)}"
+            yield Task(_task_id(identity), name, (PULL, name), triggers, timeout=node.policies.timeout)
+
+
+def handler_task(blueprint: Blueprint, failed: Task, error: BaseException) -> Task:
+    """The task of the error handler of the node whose task failed. It takes that task's place in the order of writes.
+
+    Its id is made from the failed task's, so that whoever plans it again finds the same.
+    """
+    name = blueprint.nodes[failed.name].policies.error_handler
+    assert name is not None
+    return Task(
+        _task_id(f"{failed.id}\x1f{name}"),
+        name,
+        failed.path,
+        failed.triggers,
+        failed.arg,
+        blueprint.nodes[name].policies.timeout,
+        NodeError(failed.name, error),
+        failed.id,
+    )
 
 
 def _candidates(blueprint: Blueprint, state: GraphState) -> Iterable[str]:

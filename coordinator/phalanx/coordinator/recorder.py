@@ -5,6 +5,7 @@ The drivers do the calling, so that this serves both colours.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from phalanx.channels.base import MISSING
 from phalanx.checkpoint.base import (
@@ -16,13 +17,15 @@ from phalanx.checkpoint.base import (
 )
 from phalanx.checkpoint.configs import CheckpointAddress, with_config_metadata
 from phalanx.checkpoint.ids import checkpoint_id
+from phalanx.checkpoint.serde import decode_exception
 from phalanx.config import RunnableConfig
+from phalanx.coordinator.commands import is_command_task
 from phalanx.coordinator.messages import Commit, SaveWrites
 from phalanx.coordinator.plan import path_order
-from phalanx.coordinator.run import Position, Run, RunSettings
+from phalanx.coordinator.run import Pending, Position, Run, RunSettings
 from phalanx.coordinator.state import GraphState
-from phalanx.protocol.names import NO_WRITES, RESERVED_WRITES
-from phalanx.types import Update
+from phalanx.protocol.names import HANDED_OVER, NO_WRITES, RESERVED_WRITES, TASKS
+from phalanx.types import Send, Update
 from phalanx.worker.blueprint import Blueprint
 
 PutArguments = tuple[RunnableConfig, Checkpoint, CheckpointMetadata, ChannelVersions]
@@ -37,11 +40,13 @@ class Recorder:
         address: the run's thread and namespace.
         config: the run's config, whose metadata is stored with each checkpoint.
         values: the stored form of every non-empty channel, kept up to date from what each superstep changed.
+        untracked: the state keys that are never stored.
     """
 
     address: CheckpointAddress
     config: RunnableConfig
     values: dict[str, object] = field(default_factory=dict[str, object])
+    untracked: frozenset[str] = frozenset()
 
     def put_arguments(self, order: Commit, state: GraphState) -> PutArguments:
         """The arguments of ``saver.put`` for a commit. Nothing in them changes when the run goes on."""
@@ -50,6 +55,8 @@ class Recorder:
             stored = channel.transfer() if channel.stored else MISSING
             if stored is MISSING:
                 self.values.pop(name, None)
+            elif name == TASKS and self.untracked:
+                self.values[name] = [without_untracked(packet, self.untracked) for packet in cast("list[Send]", stored)]
             else:
                 self.values[name] = stored
         checkpoint: Checkpoint = {
@@ -69,7 +76,27 @@ class Recorder:
         """The arguments of ``saver.put_writes`` for a finished task."""
         where = CheckpointAddress(self.address.thread_id, self.address.namespace, order.checkpoint_id)
         path = "~".join(str(part) for parts in path_order(order.task.path) for part in parts)
-        return where.config(), order.writes, order.task.id, path
+        return where.config(), self._kept(order.writes), order.task.id, path
+
+    def _kept(self, writes: Sequence[Update]) -> Sequence[Update]:
+        """The writes without what is never stored."""
+        if not self.untracked:
+            return writes
+        return [
+            (channel, without_untracked(cast("Send", value), self.untracked) if channel == TASKS else value)
+            for channel, value in writes
+            if channel not in self.untracked
+        ]
+
+
+def without_untracked(packet: Send, untracked: frozenset[str]) -> Send:
+    """A packet as it is stored: its argument, if it is a dict, has no keys that are never stored."""
+    given: object = packet.arg
+    argument = cast("dict[str, object]", given) if isinstance(given, dict) else {}
+    if untracked.isdisjoint(argument):
+        return packet
+    kept = {key: value for key, value in argument.items() if key not in untracked}
+    return Send(packet.node, kept, timeout=packet.timeout)
 
 
 def metadata_of(order: Commit, config: RunnableConfig) -> CheckpointMetadata:
@@ -96,14 +123,20 @@ def open_run(
     if checkpoint.get("updated_channels") is not None:
         state.updated = frozenset(checkpoint["updated_channels"] or ())
     position = Position(checkpoint["id"], True, found.metadata.get("step", -1) + 1)
-    run = Run(blueprint, state, position, settings, pending=finished_writes(found))
+    run = Run(blueprint, state, position, settings, pending_of(found))
     return run, dict(checkpoint["channel_values"])
 
 
-def finished_writes(found: CheckpointTuple) -> dict[str, Sequence[Update]]:
-    """The writes of tasks that finished on a stored checkpoint, by task id."""
-    writes: dict[str, list[Update]] = {}
+def pending_of(found: CheckpointTuple) -> Pending:
+    """What a stored checkpoint tells of the tasks that ran from it."""
+    commands: dict[str, list[Update]] = {}
+    finished: dict[str, list[Update]] = {}
+    handed_over: dict[str, BaseException] = {}
     for task_id, channel, value in found.pending_writes or ():
-        if channel not in RESERVED_WRITES or channel == NO_WRITES:
-            writes.setdefault(task_id, []).append((channel, value))
-    return dict(writes)
+        if is_command_task(task_id):
+            commands.setdefault(task_id, []).append((channel, value))
+        elif channel == HANDED_OVER:
+            handed_over[task_id] = decode_exception(value)
+        elif channel not in RESERVED_WRITES or channel == NO_WRITES:
+            finished.setdefault(task_id, []).append((channel, value))
+    return Pending([commands[task_id] for task_id in sorted(commands)], dict(finished), handed_over)

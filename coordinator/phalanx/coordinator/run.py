@@ -12,11 +12,14 @@ Whoever carries the orders out decides only *where and when* tasks execute. The 
 applied in path order, and nothing is applied before the barrier is full.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Final, cast
 
+from phalanx.channels import NamedBarrierValue
+from phalanx.checkpoint.serde import encode_exception
 from phalanx.coordinator.apply import TaskWrites, apply_writes
+from phalanx.coordinator.commands import apply_command, as_command, check_command, command_task
 from phalanx.coordinator.messages import (
     Abandon,
     Commit,
@@ -25,24 +28,29 @@ from phalanx.coordinator.messages import (
     Event,
     Fail,
     Finish,
+    Launch,
     Order,
     SaveWrites,
     Source,
     Stamp,
     TaskFailed,
     TaskFinished,
+    WarnOfJoin,
 )
 from phalanx.coordinator.output import Keys, as_names, read_values, shown_update
-from phalanx.coordinator.plan import Task, path_order, plan
+from phalanx.coordinator.plan import Task, handler_task, path_order, plan
 from phalanx.coordinator.state import GraphState, NextVersion, count_up
 from phalanx.errors import (
     EmptyInputError,
     ErrorCode,
+    GraphBubbleUp,
+    GraphDrained,
     GraphRecursionError,
     InvalidUpdateError,
     create_error_message,
 )
-from phalanx.protocol.names import ERROR, INPUT
+from phalanx.managed import StepLimits
+from phalanx.protocol.names import ERROR, HANDED_OVER, INPUT
 from phalanx.types import Command, StreamMode, Update
 from phalanx.worker.blueprint import Blueprint
 
@@ -73,6 +81,8 @@ class RunSettings:
         eager_failure: whether the first failure abandons its siblings (event loop), or they run to their end (threads,
             cluster).
         next_version: how versions are counted.
+        kept: whether the run's thread is kept.
+        drain_reason: why the run is to stop before its next superstep; ``None`` while it is not.
     """
 
     recursion_limit: int
@@ -80,19 +90,46 @@ class RunSettings:
     output: Keys
     eager_failure: bool = False
     next_version: NextVersion = count_up
+    kept: bool = False
+    drain_reason: Callable[[], str | None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What storage knows of tasks that ran from a checkpoint without their superstep being applied.
+
+    Attributes:
+        commands: the writes of the commands that were given on the checkpoint, in order.
+        finished: their writes, by task id.
+        handed_over: the errors of those whose error handler is to run in their place, by task id.
+    """
+
+    commands: Sequence[Sequence[Update]] = ()
+    finished: Mapping[str, Sequence[Update]] = field(default_factory=dict[str, Sequence[Update]])
+    handed_over: Mapping[str, BaseException] = field(default_factory=dict[str, BaseException])
+
+
+NOTHING_PENDING: Final = Pending()
 
 
 @dataclass(slots=True)
 class Run:
-    """The state machine. See the module's header for how it is driven."""
+    """The state machine. See the module's header for how it is driven.
+
+    Attributes:
+        pending: what is known of the first superstep's tasks from an earlier run.
+        tasks: the running superstep's, by id. A failed task whose error handler runs is replaced by the handler's.
+        attempts: the attempts begun of tasks that were tried more than once.
+    """
 
     blueprint: Blueprint
     state: GraphState
     position: Position
     settings: RunSettings
+    pending: Pending = field(default_factory=lambda: NOTHING_PENDING)
     namespace: str = ""
-    pending: Mapping[str, Sequence[Update]] = field(default_factory=dict[str, Sequence[Update]])
     tasks: dict[str, Task] = field(default_factory=dict[str, Task])
+    attempts: dict[str, int] = field(default_factory=dict[str, int])
     writes: dict[str, Sequence[Update]] = field(default_factory=dict[str, Sequence[Update]])
     failures: dict[str, BaseException] = field(default_factory=dict[str, BaseException])
     last_step: int = field(init=False)
@@ -104,12 +141,15 @@ class Run:
     # --- facts --------------------------------------------------------------------------------------------------------
 
     def start(self, given: object, stamp: Stamp) -> list[Order]:
-        """Begin with an input, or go on where the thread stopped when it is ``None``.
+        """Begin with an input, or go on where the thread stopped: as it is when the input is ``None``, or as a
+        ``Command`` says.
 
         Raises:
             EmptyInputError: there is neither an input nor anything to go on from.
-            InvalidUpdateError: the input is a ``Command``.
+            InvalidUpdateError: the input is not one that this graph can take.
         """
+        for writes in self.pending.commands:
+            apply_command(self.blueprint, self.state, writes, self.settings.next_version)
         if given is None:
             if not self.state.versions:
                 raise EmptyInputError(
@@ -117,15 +157,25 @@ class Run:
                     f"state to go on from; pass a dict of state keys"
                 )
             return [*self._values(), *self._next_step()]
-        if isinstance(given, Command):
-            raise InvalidUpdateError(
-                "a Command as a run's input (resume, update, goto) is not there yet; "
-                "pass a dict of state keys, or None to go on where the thread stopped"
-            )
+        command = as_command(given)
+        if command is not None:
+            check_command(command, kept=self.settings.kept)
+            if self.state.versions:
+                return self._go_on_with(command)
         abandoned = [TaskWrites(task.path, task.name, task.triggers, ()) for task in self._plan()]
         first = TaskWrites((), INPUT, (), self._input_writes(given))
         changed = apply_writes(self.blueprint, self.state, [*abandoned, first], self.settings.next_version)
         return [self._commit("input", stamp, changed), *self._next_step()]
+
+    def _go_on_with(self, command: "Command[str]") -> list[Order]:
+        """Go on where the thread stopped, with what a command says on top."""
+        if self.blueprint.command_writes is None:
+            raise InvalidUpdateError("this graph takes no Command as input: it is not made by a StateGraph")
+        writes = self.blueprint.command_writes(command)
+        apply_command(self.blueprint, self.state, writes, self.settings.next_version)
+        pseudo_task = command_task(len(self.pending.commands))
+        saved = SaveWrites(self.position.checkpoint_id, pseudo_task, writes)
+        return [*([saved] if writes else []), *self._values(), *self._next_step()]
 
     def handle(self, event: Event) -> list[Order]:
         """Take a fact about a task of the current superstep. A task's first outcome counts; others change nothing."""
@@ -133,12 +183,10 @@ class Run:
         if task is None or event.task_id in self.writes or event.task_id in self.failures:
             return []
         match event:
-            case TaskFinished(writes=writes):
-                return self._finished(task, writes, restored=event.restored)
-            case TaskFailed(error=error):
-                self.failures[task.id] = error
-                orders: list[Order] = [SaveWrites(self.position.checkpoint_id, task, [(ERROR, repr(error))])]
-                return [*orders, Abandon()] if self.settings.eager_failure else orders
+            case TaskFinished():
+                return self._finished(task, event)
+            case TaskFailed():
+                return self._failed(task, event)
 
     @property
     def barrier_full(self) -> bool:
@@ -152,7 +200,7 @@ class Run:
         assert self.barrier_full, f"step {self.position.step} closed with {len(self.tasks)} tasks before all had ended"
         if self.failures:
             return [Fail(self._first_failure())]
-        outcomes = [TaskWrites(t.path, t.name, t.triggers, self.writes[t.id]) for t in self.tasks.values()]
+        outcomes = [TaskWrites(t.path, _place_of(t), t.triggers, self.writes[t.id]) for t in self.tasks.values()]
         try:
             changed = apply_writes(self.blueprint, self.state, outcomes, self.settings.next_version)
         except Exception as error:  # a channel refused, or the user's reducer raised: the step is not applied
@@ -162,6 +210,11 @@ class Run:
         shown = [] if updated.isdisjoint(as_names(self.settings.output)) else self._values()
         return [*shown, self._commit("loop", stamp, changed), *self._next_step()]
 
+    @property
+    def limits(self) -> StepLimits:
+        """Where the running superstep stands between the first and the last that is allowed."""
+        return StepLimits(self.position.step, self.last_step)
+
     def output(self) -> object:
         """What the run returns: the output channels as they are now; ``None`` if it wrote to none of them."""
         return read_values(self.state, self.settings.output) if self._showed else None
@@ -170,17 +223,23 @@ class Run:
         """The writes that a run's input means.
 
         Raises:
-            InvalidUpdateError: several channels take the input, and it is no dict.
+            TypeError: several channels take the input, and it is no dict.
+            EmptyInputError: it has none of them.
         """
         channels = self.blueprint.input_channels
         if isinstance(channels, str):
             return [(channels, given)]
         if not isinstance(given, dict):
-            raise InvalidUpdateError(
+            raise TypeError(
                 f"Expected a dict for the input channels {', '.join(channels)}; got {given!r} ({type(given).__name__})"
             )
         values = cast("dict[str, object]", given)
-        return [(name, values[name]) for name in channels if name in values]
+        writes = [(name, values[name]) for name in channels if name in values]
+        if not writes:
+            raise EmptyInputError(
+                f"Received no input for {[*channels]}: the input has the keys {[*values]}; pass one of those channels"
+            )
+        return writes
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
@@ -214,7 +273,7 @@ class Run:
         )
 
     def _next_step(self) -> list[Order]:
-        self.tasks, self.writes, self.failures = {}, {}, {}
+        self.tasks, self.attempts, self.writes, self.failures = {}, {}, {}, {}
         limit = self.settings.recursion_limit
         if self.position.step > self.last_step:
             message = (
@@ -229,26 +288,64 @@ class Run:
             return [Fail(error)]
         self.tasks = {task.id: task for task in self._plan()}
         if not self.tasks:
-            return [Finish()]
-        orders: list[Order] = []
-        for task_id, writes in self.pending.items():  # finished before a crash or a failed sibling: not run again
-            if task_id in self.tasks:
-                orders += self.handle(TaskFinished(task_id, writes, restored=True))
-        self.pending = {}
+            return [*self._waiting_joins(), Finish()]
+        reason = self.settings.drain_reason()
+        if reason is not None:
+            return [Fail(GraphDrained(reason))]
+        orders = self._restored()
         left = [task for task in self.tasks.values() if task.id not in self.writes]
         return [*orders, Dispatch(self.position.step, left)]
 
-    def _finished(self, task: Task, writes: Sequence[Update], *, restored: bool) -> list[Order]:
-        self.writes[task.id] = writes
+    def _restored(self) -> list[Order]:
+        """Take what is pending: tasks that finished are not run again, nor those whose error handler is to run."""
+        pending, self.pending = self.pending, NOTHING_PENDING
         orders: list[Order] = []
-        if not restored:
-            orders.append(SaveWrites(self.position.checkpoint_id, task, writes))
+        for task_id, error in pending.handed_over.items():
+            if task_id in self.tasks:
+                self.handle(TaskFailed(task_id, error, restored=True))
+        for task_id, writes in pending.finished.items():
+            orders += self.handle(TaskFinished(task_id, writes, restored=True))
+        return orders
+
+    def _waiting_joins(self) -> list[Order]:
+        """A warning for each join that has seen some of its sources, and will not see the others."""
+        orders: list[Order] = []
+        for name, node in self.blueprint.joins.items():
+            channel = cast("NamedBarrierValue[str]", self.state.channels[name])
+            if channel.seen and channel.seen != channel.names:
+                orders.append(WarnOfJoin(node, sorted(channel.seen), sorted(channel.names - channel.seen)))
+        return orders
+
+    def _finished(self, task: Task, event: TaskFinished) -> list[Order]:
+        self.writes[task.id] = event.writes
+        orders: list[Order] = []
+        if not event.restored:
+            orders.append(SaveWrites(self.position.checkpoint_id, task, event.writes))
         if self._emits("updates") and not self.blueprint.nodes[task.name].hidden:
-            shown: dict[str, object] = {task.name: shown_update(writes, self.settings.output)}
-            if restored:
+            shown: dict[str, object] = {task.name: shown_update(event.writes, self.settings.output)}
+            if event.restored or event.cached:
                 shown["__metadata__"] = {"cached": True}
             orders.append(Emit("updates", shown))
         return orders
+
+    def _failed(self, task: Task, event: TaskFailed) -> list[Order]:
+        error = event.error
+        if event.retry_after_s is not None:
+            attempt = self.attempts[task.id] = self.attempts.get(task.id, 1) + 1
+            return [Launch(task, attempt, event.retry_after_s, event.first_try_at)]
+        if isinstance(error, GraphBubbleUp):
+            self.failures[task.id] = error
+            return [Abandon()] if self.settings.eager_failure else []
+        told: list[Update] = [(ERROR, repr(error))]
+        if self.blueprint.nodes[task.name].policies.error_handler is None:
+            self.failures[task.id] = error
+            saved = SaveWrites(self.position.checkpoint_id, task, told)
+            return [saved, Abandon()] if self.settings.eager_failure else [saved]
+        handler = handler_task(self.blueprint, task, error)
+        # In the failed task's place, so that the order of tasks is still that of their paths.
+        self.tasks = {each.id: each for each in (handler if t.id == task.id else t for t in self.tasks.values())}
+        told.append((HANDED_OVER, encode_exception(error)))
+        return [] if event.restored else [SaveWrites(self.position.checkpoint_id, task, told), Launch(handler)]
 
     def _first_failure(self) -> BaseException:
         failed = sorted(self.failures, key=lambda task_id: path_order(self.tasks[task_id].path))
@@ -257,3 +354,8 @@ class Run:
             others = ", ".join(sorted({self.tasks[task_id].name for task_id in failed[1:]}))
             first.add_note(f"{len(failed) - 1} more tasks of this superstep failed (nodes: {others})")
         return first
+
+
+def _place_of(task: Task) -> str:
+    """The node in whose place a task ran: an error handler's is that of the node that failed."""
+    return task.name if task.error is None else task.error.node

@@ -4,32 +4,35 @@ One thread starts; more join only when tasks wait, none has finished for a momen
 computing: threads help tasks that wait, and hinder tasks that compute. So a thousand quick tasks cost no thread
 switches, and a thousand that wait for something soon run side by side. A future per task would cost more than many a
 task; here a task costs two queue operations.
+
+A task that is alone, with nothing else to wait for, runs in the calling thread.
 """
 
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Final
+from typing import Final, TypeAlias
 
 from phalanx.coordinator.messages import Event, TaskFailed
-from phalanx.coordinator.plan import Task
 
 DEFAULT_THREADS: Final = 64
 _GROW_AFTER_S: Final = 0.001
 _BUSY_PATIENCE_S: Final = 0.05
 _BUSY: Final = 0.7  # the share of one processor that computing threads keep busy
 
-Execute = Callable[[Task], Event]
+Job: TypeAlias = tuple[str, Callable[[], Event]]
+"""A task's id, and what executes it; that must return an event and never raise an ``Exception``."""
 
 
-def _execute_alone(context: contextvars.Context, execute: Execute, task: Task) -> Event:
+def _execute_alone(context: contextvars.Context, job: Job) -> Event:
+    task_id, execute = job
     try:
-        return context.run(execute, task)
+        return context.run(execute)
     except BaseException as error:  # SystemExit or the like must not end a thread that the superstep waits for
-        return TaskFailed(task.id, error)
+        return TaskFailed(task_id, error)
 
 
 class _Crew:
@@ -47,10 +50,10 @@ class _Crew:
 
 
 class ThreadTeam:
-    """Executes tasks in threads and yields what happened to them, as it happens.
+    """Executes jobs in threads and hands out what happened to them, as it happens.
 
     Args:
-        limit: the most tasks at once; also the most threads.
+        limit: the most jobs at once; also the most threads.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -59,31 +62,62 @@ class ThreadTeam:
         self._size = 0
         self._busy = False
         self._patience_s = _BUSY_PATIENCE_S
+        self._lone: Job | None = None
+        self._outstanding = 0
 
-    def run(self, tasks: Sequence[Task], execute: Execute) -> Iterator[Event]:
-        """Execute ``tasks``; ``execute`` must return an event and never raise."""
-        if len(tasks) == 1:
-            yield execute(tasks[0])
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Take jobs to execute, in this order."""
+        if not self._outstanding and len(jobs) == 1:
+            self._lone, self._outstanding = jobs[0], 1
             return
+        lone = [] if self._lone is None else [self._lone]
+        self._lone = None
+        self._outstanding += len(jobs)
+        self._enqueue([*lone, *jobs])
+
+    def _enqueue(self, jobs: Sequence[Job]) -> None:
         context = contextvars.copy_context()
-        crew = self._crew
-        for task in tasks:
-            crew.todo.put(partial(_execute_alone, context.copy(), execute, task))
+        todo = self._crew.todo
+        for job in jobs:
+            todo.put(partial(_execute_alone, context.copy(), job))
         if not self._size:
             self._grow()
-        for _ in tasks:
-            yield self._next()
 
-    def _next(self) -> Event:
+    def next(self, timeout_s: float | None = None) -> Event | None:
+        """Wait for the next event; ``None`` when ``timeout_s`` is over without one."""
+        if not self._outstanding:
+            time.sleep(timeout_s or 0.0)
+            return None
+        lone, self._lone = self._lone, None
+        if lone is not None and timeout_s is None:
+            event: Event | None = lone[1]()
+        else:
+            if lone is not None:
+                self._enqueue([lone])
+            event = self._from_threads(timeout_s)
+        if event is not None:
+            self._outstanding -= 1
+        return event
+
+    def _from_threads(self, timeout_s: float | None) -> Event | None:
         crew = self._crew
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while self._size < self._limit and not crew.todo.empty():
             wall, computed = time.perf_counter(), time.process_time()
+            patience_s = self._patience_s if self._busy else _GROW_AFTER_S
+            if deadline is not None:
+                patience_s = min(patience_s, max(0.0, deadline - time.monotonic()))
             try:
-                return crew.done.get(timeout=self._patience_s if self._busy else _GROW_AFTER_S)
+                return crew.done.get(timeout=patience_s)
             except Empty:
+                if deadline is not None and time.monotonic() >= deadline:
+                    return None
                 wall, computed = time.perf_counter() - wall, time.process_time() - computed
                 self._grow(busy=computed > _BUSY * wall)
-        return crew.done.get()
+        try:
+            return crew.done.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+        except Empty:
+            return None
 
     def _grow(self, *, busy: bool = False) -> None:
         self._busy = busy
@@ -99,7 +133,7 @@ class ThreadTeam:
             threading.Thread(target=self._crew.work, name=f"phalanx-task-{self._size}", daemon=True).start()
 
     def close(self) -> None:
-        """Drop tasks that have not started and let the threads end when their task does."""
+        """Drop jobs that have not started and let the threads end when their job does."""
         crew = self._crew
         while True:
             try:
@@ -108,5 +142,6 @@ class ThreadTeam:
                 break
         for _ in range(self._size):
             crew.todo.put(None)
-        self._size = 0
+        self._size = self._outstanding = 0
+        self._lone = None
         self._crew = _Crew()

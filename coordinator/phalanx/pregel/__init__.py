@@ -1,5 +1,6 @@
-"""A graph that runs: the public face of the engine."""
+"""Running compiled graphs, and graphs over bare channels."""
 
+from phalanx.pregel.node_builder import ChannelWriteEntry, NodeBuilder
 from phalanx.pregel.pregel import Pregel
 
-__all__ = ["Pregel"]
+__all__ = ["ChannelWriteEntry", "NodeBuilder", "Pregel"]

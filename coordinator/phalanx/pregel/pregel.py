@@ -3,44 +3,56 @@
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from phalanx.cache.base import BaseCache
 from phalanx.checkpoint.base import BaseCheckpointSaver
-from phalanx.config import DEFAULT_RECURSION_LIMIT, RunnableConfig, merge_configs
+from phalanx.config import RunnableConfig, merge_configs
 from phalanx.coordinator.default_cluster import default_cluster
 from phalanx.coordinator.inline import InlineDriver
-from phalanx.coordinator.observe import SILENT, RunObserver
-from phalanx.coordinator.output import Keys, as_names
-from phalanx.coordinator.run import RunSettings
-from phalanx.coordinator.state import count_up
+from phalanx.coordinator.observe import RunObserver
+from phalanx.coordinator.output import Keys
+from phalanx.pregel import schemas
+from phalanx.pregel.bare import BareGraph, check_bare
+from phalanx.pregel.call import Asked, Call, Modes
 from phalanx.pregel.snapshot import snapshot_of
-from phalanx.types import STREAM_MODES, StateSnapshot, StreamMode
+from phalanx.runtime import RunControl
+from phalanx.types import CachePolicy, RetryPolicy, StateSnapshot, StreamMode
 from phalanx.worker.blueprint import Blueprint, Channel, Node
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from phalanx.coordinator.cluster import Cluster
     from phalanx.coordinator.cluster_driver import ClusterDriver
     from phalanx.coordinator.on_loop import LoopDriver
-
-Modes = StreamMode | Sequence[StreamMode] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One call of ``stream`` or ``invoke``, checked."""
-
-    config: RunnableConfig
-    settings: RunSettings
-    observer: RunObserver
+    from phalanx.pregel.drawing.graph import Graph
+    from phalanx.pregel.node_builder import NodeBuilder
 
 
 class Pregel:
-    """A compiled graph.
+    """A graph that runs: nodes over channels. A ``StateGraph`` makes one by ``compile``; this makes one by hand.
 
     Args:
-        blueprint: its nodes and channels.
+        nodes: by name; see :class:`~phalanx.pregel.NodeBuilder`.
+        channels: by name; classes of managed values too.
+        auto_validate: look for mistakes at once.
+        stream_mode: what :meth:`stream` yields unless asked for something else.
+        output_channels: what a run returns: a dict of them; the bare value for a single name.
+        stream_channels: what streams and snapshots show; every channel unless given.
+        input_channels: where a run's input goes: a dict by channel; the input itself for a single name.
+        step_timeout: how long a superstep may take, in seconds.
         checkpointer: keeps the threads' state.
+        store: given to nodes.
+        cache: remembers the writes of nodes with a cache policy.
+        retry_policy, cache_policy: for nodes without one of their own.
+        context_schema: what a run's ``context`` must be.
+        config: what runs start from.
+        name: what workers know the graph by; needed to run it on a cluster.
+
+    Raises:
+        ValueError: a node or an argument names a channel that is not there, or nobody waits for the input.
 
     Attributes:
         name: what workers know it by; empty for a graph that only runs inline.
@@ -49,11 +61,70 @@ class Pregel:
         cluster: where its tasks run; ``None`` for inline, or for the default cluster of the context.
     """
 
-    def __init__(self, blueprint: Blueprint, *, checkpointer: BaseCheckpointSaver | None = None) -> None:
+    blueprint: Blueprint
+    checkpointer: BaseCheckpointSaver | None
+    config: RunnableConfig
+    cluster: "Cluster | None"
+    stream_mode: StreamMode
+
+    def __init__(
+        self,
+        *,
+        nodes: "Mapping[str, Node | NodeBuilder]",
+        channels: Mapping[str, object] | None,
+        auto_validate: bool = True,
+        stream_mode: StreamMode = "values",
+        output_channels: Keys,
+        stream_channels: Keys | None = None,
+        input_channels: Keys,
+        step_timeout: float | None = None,
+        checkpointer: BaseCheckpointSaver | None = None,
+        store: Any = None,
+        cache: BaseCache[Any] | None = None,
+        retry_policy: RetryPolicy | Sequence[RetryPolicy] = (),
+        cache_policy: CachePolicy | None = None,
+        context_schema: type[Any] | None = None,
+        config: RunnableConfig | None = None,
+        name: str = "",
+    ) -> None:
+        given = BareGraph(
+            name=name,
+            nodes=nodes,
+            channels=channels or {},
+            input_channels=input_channels,
+            output_channels=output_channels,
+            stream_channels=stream_channels,
+            retry_policy=retry_policy,
+            cache_policy=cache_policy,
+            context_schema=context_schema,
+            store=store,
+            cache=cache,
+            step_timeout=step_timeout,
+        )
+        self._settle(given.blueprint(check=auto_validate), checkpointer, stream_mode, config)
+
+    def _settle(
+        self,
+        blueprint: Blueprint,
+        checkpointer: BaseCheckpointSaver | None,
+        stream_mode: StreamMode,
+        config: RunnableConfig | None = None,
+    ) -> None:
+        """What every graph starts with, whoever makes it."""
         self.blueprint = blueprint
         self.checkpointer = checkpointer
-        self.config: RunnableConfig = {}
-        self.cluster: Cluster | None = None
+        self.stream_mode = stream_mode
+        self.config = merge_configs(config)
+        self.cluster = None
+
+    def validate(self) -> Self:
+        """Look for mistakes; see the class.
+
+        Raises:
+            ValueError: there is one.
+        """
+        check_bare(self.blueprint)
+        return self
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name or '(unnamed)'!r} nodes={[*self.nodes]}>"
@@ -69,6 +140,78 @@ class Pregel:
     @property
     def channels(self) -> Mapping[str, Channel]:
         return self.blueprint.channels
+
+    @property
+    def input_channels(self) -> Keys:
+        """Where a run's input goes."""
+        return self.blueprint.input_channels
+
+    @property
+    def output_channels(self) -> Keys:
+        """What a run returns."""
+        return self.blueprint.output_channels
+
+    @property
+    def stream_channels(self) -> Keys:
+        """What streams and snapshots show."""
+        return self.blueprint.stream_channels
+
+    @property
+    def store(self) -> Any:
+        """The store that nodes are given."""
+        return self.blueprint.store
+
+    @property
+    def cache(self) -> BaseCache[Any] | None:
+        """Where the writes of nodes with a cache policy are remembered."""
+        return self.blueprint.cache
+
+    @property
+    def step_timeout(self) -> float | None:
+        """How long a superstep may take, in seconds; may be set."""
+        return self.blueprint.step_timeout_s
+
+    @step_timeout.setter
+    def step_timeout(self, seconds: float | None) -> None:
+        if seconds is not None and not seconds > 0:
+            raise ValueError(f"step_timeout must be greater than 0; got {seconds!r}")
+        self.blueprint = replace(self.blueprint, step_timeout_s=seconds)
+
+    # --- schemas ------------------------------------------------------------------------------------------------------
+
+    @property
+    def InputType(self) -> Any:  # noqa: N802 - the public name
+        """The type of a run's input; ``None`` where several channels take it."""
+        return schemas.input_type(self.blueprint)
+
+    @property
+    def OutputType(self) -> Any:  # noqa: N802 - the public name
+        """The type of what a run returns; ``None`` where it is a dict of several keys."""
+        return schemas.output_type(self.blueprint)
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> "type[BaseModel]":
+        """A pydantic model of a run's input."""
+        return schemas.input_model(self.blueprint)
+
+    def get_output_schema(self, config: RunnableConfig | None = None) -> "type[BaseModel]":
+        """A pydantic model of what a run returns."""
+        return schemas.output_model(self.blueprint)
+
+    def get_input_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
+        """The JSON schema of a run's input."""
+        return self.get_input_schema(config).model_json_schema()
+
+    def get_output_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
+        """The JSON schema of what a run returns."""
+        return self.get_output_schema(config).model_json_schema()
+
+    def get_context_jsonschema(self) -> dict[str, Any] | None:
+        """The JSON schema of a run's ``context``; ``None`` for a graph without a ``context_schema``.
+
+        Raises:
+            ValueError: the ``context_schema`` is no TypedDict, dataclass or pydantic model.
+        """
+        return schemas.context_json_schema(self.blueprint.context_schema)
 
     # --- copies -------------------------------------------------------------------------------------------------------
 
@@ -99,7 +242,9 @@ class Pregel:
         config: RunnableConfig | None = None,
         *,
         stream_mode: Modes = None,
+        context: Any = None,
         output_keys: str | Sequence[str] | None = None,
+        control: RunControl | None = None,
         observer: RunObserver | None = None,
     ) -> Iterator[Any]:
         """Run the graph and yield what happens.
@@ -107,14 +252,18 @@ class Pregel:
         Args:
             input: a dict of state keys; ``None`` goes on where the thread stopped.
             config: the run's settings; ``configurable.thread_id`` names the thread.
-            stream_mode: ``"updates"`` (default) yields ``{node: update}`` as each task finishes; ``"values"`` the state
-                after each step. A list of modes yields ``(mode, data)``.
+            stream_mode: ``"updates"`` (default of a state graph) yields ``{node: update}`` as each task finishes;
+                ``"values"`` the state after each step. A list of modes yields ``(mode, data)``.
+            context: what nodes find as ``runtime.context``; a dict becomes an instance of the ``context_schema``.
             output_keys: the state keys to show.
+            control: a switch to stop the run between two supersteps.
             observer: hooks for progress.
 
         Raises:
             EmptyInputError: there is nothing to run.
             GraphRecursionError: ``recursion_limit`` was reached.
+            GraphDrained: ``control`` asked the run to stop; ``input=None`` goes on.
+            TimeoutError: a superstep took longer than ``step_timeout``.
             InvalidUpdateError: a step's writes contradict each other; the thread is as before the step.
             AsyncOnlyError: inline, the graph has nodes that only run on an event loop; use :meth:`astream`.
             ThreadBusyError: on a cluster, another run drives the thread.
@@ -123,8 +272,9 @@ class Pregel:
             ValueError: an argument is wrong, or ``thread_id`` is missing where a saver needs it.
             Exception: what a node raised. What finished beside it is kept; ``input=None`` runs only the rest.
         """
-        modes: Modes = "updates" if stream_mode is None else stream_mode
-        call = self._call(config, modes, output_keys if output_keys is not None else self._stream_keys, observer)
+        modes: Modes = self.stream_mode if stream_mode is None else stream_mode
+        output = output_keys if output_keys is not None else self._stream_keys
+        call = self._call(config, modes, output, observer, context, control)
         with closing(self._driver(call).drive(input)) as emits:
             for emit in emits:
                 yield emit.data if isinstance(modes, str) else (emit.mode, emit.data)
@@ -135,12 +285,15 @@ class Pregel:
         config: RunnableConfig | None = None,
         *,
         stream_mode: Modes = None,
+        context: Any = None,
         output_keys: str | Sequence[str] | None = None,
+        control: RunControl | None = None,
         observer: RunObserver | None = None,
     ) -> AsyncIterator[Any]:
         """:meth:`stream` on the caller's event loop: coroutine nodes run on it, others in threads."""
-        modes: Modes = "updates" if stream_mode is None else stream_mode
-        call = self._call(config, modes, output_keys if output_keys is not None else self._stream_keys, observer)
+        modes: Modes = self.stream_mode if stream_mode is None else stream_mode
+        output = output_keys if output_keys is not None else self._stream_keys
+        call = self._call(config, modes, output, observer, context, control)
         async with aclosing(self._adriver(call).adrive(input)) as emits:
             async for emit in emits:
                 yield emit.data if isinstance(modes, str) else (emit.mode, emit.data)
@@ -151,7 +304,9 @@ class Pregel:
         config: RunnableConfig | None = None,
         *,
         stream_mode: Modes = "values",
+        context: Any = None,
         output_keys: str | Sequence[str] | None = None,
+        control: RunControl | None = None,
         observer: RunObserver | None = None,
     ) -> Any:
         """Run the graph to its end and return the output keys of its state; see :meth:`stream` for the arguments.
@@ -159,8 +314,19 @@ class Pregel:
         With a ``stream_mode`` other than ``"values"``, the list of what the stream would yield.
         """
         if stream_mode != "values":
-            return [*self.stream(input, config, stream_mode=stream_mode, output_keys=output_keys, observer=observer)]
-        call = self._call(config, (), output_keys if output_keys is not None else self._output_keys, observer)
+            return [
+                *self.stream(
+                    input,
+                    config,
+                    stream_mode=stream_mode,
+                    context=context,
+                    output_keys=output_keys,
+                    control=control,
+                    observer=observer,
+                )
+            ]
+        output = output_keys if output_keys is not None else self._output_keys
+        call = self._call(config, (), output, observer, context, control)
         driver = self._driver(call)
         for _ in driver.drive(input):
             pass
@@ -172,14 +338,25 @@ class Pregel:
         config: RunnableConfig | None = None,
         *,
         stream_mode: Modes = "values",
+        context: Any = None,
         output_keys: str | Sequence[str] | None = None,
+        control: RunControl | None = None,
         observer: RunObserver | None = None,
     ) -> Any:
         """:meth:`invoke` on the caller's event loop."""
         if stream_mode != "values":
-            chunks = self.astream(input, config, stream_mode=stream_mode, output_keys=output_keys, observer=observer)
+            chunks = self.astream(
+                input,
+                config,
+                stream_mode=stream_mode,
+                context=context,
+                output_keys=output_keys,
+                control=control,
+                observer=observer,
+            )
             return [chunk async for chunk in chunks]
-        call = self._call(config, (), output_keys if output_keys is not None else self._output_keys, observer)
+        output = output_keys if output_keys is not None else self._output_keys
+        call = self._call(config, (), output, observer, context, control)
         driver = self._adriver(call)
         async for _ in driver.adrive(input):
             pass
@@ -227,6 +404,50 @@ class Pregel:
         for found in self._saver_for_state().list(config, filter=filter, before=before, limit=limit):
             yield snapshot_of(self.blueprint, found.config, found, chosen=True)
 
+    # --- the cache ----------------------------------------------------------------------------------------------------
+
+    def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """Forget what was remembered of these nodes; of all unless given.
+
+        Raises:
+            ValueError: the graph has no cache, or no such node.
+        """
+        cache, namespaces = self._cached(nodes)
+        cache.clear(namespaces)
+
+    async def aclear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """:meth:`clear_cache` without blocking the event loop."""
+        cache, namespaces = self._cached(nodes)
+        await cache.aclear(namespaces)
+
+    def _cached(self, nodes: Sequence[str] | None) -> tuple[BaseCache[Any], list[tuple[str, ...]]]:
+        if self.cache is None:
+            raise ValueError(
+                "No cache is set for this graph. Cannot clear cache; compile(cache=InMemoryCache()) sets one."
+            )
+        chosen = [*self.nodes] if nodes is None else nodes
+        unknown = [name for name in chosen if name not in self.nodes]
+        if unknown:
+            raise ValueError(f"no nodes {', '.join(map(repr, unknown))} in this graph; it has: {', '.join(self.nodes)}")
+        return self.cache, [self.nodes[name].cache_namespace for name in chosen]
+
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> "Graph":
+        """The graph to look at: its nodes and edges, with ways to draw them.
+
+        Args:
+            config: not used; taken since others take it.
+            xray: open up the subgraphs of nodes: ``True`` for all, or how many levels.
+        """
+        from phalanx.pregel.drawing.build import picture_of  # few runs are drawn
+
+        return picture_of(self, xray)
+
+    async def aget_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> "Graph":
+        """:meth:`get_graph`; it has nothing to wait for."""
+        return self.get_graph(config, xray=xray)
+
     # --- inside -------------------------------------------------------------------------------------------------------
 
     @property
@@ -237,28 +458,25 @@ class Pregel:
     def _stream_keys(self) -> Keys:
         return self.blueprint.stream_channels
 
-    def _call(self, config: RunnableConfig | None, modes: Modes, output: Keys, observer: RunObserver | None) -> _Call:
-        chosen: list[StreamMode] = [modes] if isinstance(modes, str) else list(modes or ())
-        for mode in chosen:
-            if mode not in STREAM_MODES:
-                raise ValueError(f"unknown stream_mode {mode!r}; it must be one of: {', '.join(STREAM_MODES)}")
-        for key in as_names(output):
-            if key not in self.blueprint.channels:
-                known = ", ".join(as_names(self._stream_keys))
-                raise ValueError(f"output_keys names {key!r}, which is not a state key; there are: {known}")
-        merged = merge_configs(self.config, config)
-        limit = merged.get("recursion_limit", DEFAULT_RECURSION_LIMIT)
-        if limit < 1:
-            raise ValueError(f"recursion_limit must be at least 1; got {limit}")
-        saver = self.checkpointer
-        next_version = saver.get_next_version if saver is not None else None
-        settings = RunSettings(
-            limit,
-            frozenset(chosen),
-            output,
-            next_version=(lambda current: next_version(current, None)) if next_version else count_up,
+    def _call(
+        self,
+        config: RunnableConfig | None,
+        modes: Modes,
+        output: Keys,
+        observer: RunObserver | None,
+        context: object,
+        control: RunControl | None,
+    ) -> Call:
+        asked = Asked(
+            configs=(self.config, config),
+            modes=modes,
+            output=output,
+            observer=observer,
+            context=context,
+            control=control,
+            on_cluster=self._cluster() is not None,
         )
-        return _Call(merged, settings, observer or SILENT)
+        return Call.of(self.blueprint, self.checkpointer, asked)
 
     def _cluster(self) -> "Cluster | None":
         """The cluster to run on: this graph's own, or the default of this context if the graph can run there."""
@@ -277,16 +495,16 @@ class Pregel:
             raise ValueError("No checkpointer set: compile(checkpointer=InMemorySaver()) keeps the state of threads")
         return cluster.saver
 
-    def _driver(self, call: _Call) -> "InlineDriver | ClusterDriver":
+    def _driver(self, call: Call) -> "InlineDriver | ClusterDriver":
         cluster = self._cluster()
         if cluster is None:
-            return InlineDriver(self.blueprint, call.settings, call.config, self.checkpointer, call.observer)
-        return cluster.driver(self.blueprint, call.settings, call.config, self.checkpointer, call.observer)
+            return InlineDriver(self.blueprint, call.settings, call.context, self.checkpointer, call.observer)
+        return cluster.driver(self.blueprint, call.settings, call.context, self.checkpointer, call.observer)
 
-    def _adriver(self, call: _Call) -> "LoopDriver | ClusterDriver":
+    def _adriver(self, call: Call) -> "LoopDriver | ClusterDriver":
         cluster = self._cluster()
         if cluster is None:
             from phalanx.coordinator.on_loop import LoopDriver  # with it comes asyncio, which not everybody needs
 
-            return LoopDriver(self.blueprint, call.settings, call.config, self.checkpointer, call.observer)
-        return cluster.driver(self.blueprint, call.settings, call.config, self.checkpointer, call.observer)
+            return LoopDriver(self.blueprint, call.settings, call.context, self.checkpointer, call.observer)
+        return cluster.driver(self.blueprint, call.settings, call.context, self.checkpointer, call.observer)

@@ -7,9 +7,10 @@ from typing import Any, cast
 from phalanx.checkpoint.base import CheckpointTuple, Version
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.apply import TaskWrites, apply_writes
+from phalanx.coordinator.commands import apply_command
 from phalanx.coordinator.output import Keys, as_names, read_values
 from phalanx.coordinator.plan import Task, plan
-from phalanx.coordinator.recorder import finished_writes
+from phalanx.coordinator.recorder import pending_of
 from phalanx.coordinator.state import GraphState
 from phalanx.protocol.names import ERROR
 from phalanx.types import PregelTask, StateSnapshot, Update
@@ -36,6 +37,10 @@ def snapshot_of(
     state = GraphState.load(
         blueprint, checkpoint["channel_values"], checkpoint["channel_versions"], checkpoint["versions_seen"]
     )
+    pending = pending_of(found)
+    if not chosen:
+        for writes in pending.commands:
+            apply_command(blueprint, state, writes, _unchanged)
     tasks = plan(
         blueprint,
         state,
@@ -43,7 +48,7 @@ def snapshot_of(
         namespace=found.config.get("configurable", {}).get("checkpoint_ns", ""),
         step=found.metadata.get("step", -1) + 1,
     )
-    done = finished_writes(found)
+    done = pending.finished
     errors = {task_id: str(value) for task_id, channel, value in found.pending_writes or () if channel == ERROR}
     shown = tuple(_shown(task, done, errors, blueprint.stream_channels) for task in tasks)
     left = tasks

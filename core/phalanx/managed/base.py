@@ -13,7 +13,7 @@ class StepLimits:
 
     Attributes:
         step: the superstep that runs.
-        stop: the first superstep that the recursion limit does not allow.
+        stop: the superstep before which the run must have come to its end.
     """
 
     step: int

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from phalanx.errors import CorruptDataError
+from phalanx.protocol.limits import timeout_from_plain, timeout_to_plain
 from phalanx.protocol.plain import expect, expect_list
+from phalanx.types import TimeoutPolicy
 
 Ref: TypeAlias = bytes | str
 """A serialized value: the bytes themselves, or as text the digest of the thread's blob that holds them."""
@@ -17,7 +19,7 @@ RUN_BATCH: Final = "phalanx.run_batch"
 """The name of the Celery task; the coordinator dispatches by it."""
 
 DEFAULT_QUEUE: Final = "phalanx"
-FORMAT: Final = 1
+FORMAT: Final = 2
 _FIELDS: Final[Mapping[str, type[Any]]] = {
     "graph": str,
     "fingerprint": str,
@@ -28,7 +30,8 @@ _FIELDS: Final[Mapping[str, type[Any]]] = {
     "step": int,
     "token": int,
     "state": dict,
-    "config": bytes,
+    "around": bytes,
+    "stop": int,
     "ttl_s": int,
 }
 """The fields of a batch in the order they travel, between the format and the tasks."""
@@ -36,7 +39,16 @@ _FIELDS: Final[Mapping[str, type[Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class BatchTask:
-    """One task of a batch. ``arg`` is a packet's argument; ``None`` for a task whose input is read from the state."""
+    """One task of a batch.
+
+    Attributes:
+        attempt: how often it was handed out.
+        arg: a packet's argument; ``None`` for a task whose input is read from the state.
+        tries: how often it was tried, this time included: less than ``attempt`` if worker processes were lost with it.
+        first_try_at: when it was first tried, in seconds since the epoch; 0 if this is the first time.
+        timeout: the packet's own time limit.
+        error: the encoded exception that it is to handle, if it is an error handler's; ``failed`` is the node.
+    """
 
     id: str
     node: str
@@ -44,6 +56,18 @@ class BatchTask:
     path: tuple[str | int, ...]
     triggers: tuple[str, ...]
     arg: Ref | None
+    tries: int = 1
+    first_try_at: float = 0.0
+    timeout: TimeoutPolicy | None = None
+    error: bytes = b""
+    failed: str = ""
+
+    def to_plain(self) -> list[object]:
+        """Plain values for the message's serializer; what is as usual is left out."""
+        usual: list[object] = [self.id, self.node, self.attempt, list(self.path), list(self.triggers), self.arg]
+        if self.tries == 1 and self.timeout is None and not self.failed:
+            return usual
+        return [*usual, self.tries, self.first_try_at, timeout_to_plain(self.timeout), self.error, self.failed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +79,8 @@ class Batch:
         run_id, thread_id, namespace, checkpoint_id, step: where in which run.
         token: the fencing token of the coordinator that sent it; a worker refuses the batch once it is stale.
         state: what the tasks may read, by channel.
-        config: the run's config, serialized.
+        around: what all tasks of the run share, serialized: its config, its context, whether it is to stop.
+        stop: the superstep at which the run must have ended.
         ttl_s: how long what is stored for this run may stay; 0 for a thread that is kept.
     """
 
@@ -68,13 +93,14 @@ class Batch:
     step: int
     token: int
     state: Mapping[str, Ref]
-    config: bytes
+    around: bytes
+    stop: int
     ttl_s: int
     tasks: Sequence[BatchTask]
 
     def to_wire(self) -> list[object]:
         """Plain values for the message's serializer."""
-        tasks = [[t.id, t.node, t.attempt, list(t.path), list(t.triggers), t.arg] for t in self.tasks]
+        tasks = [task.to_plain() for task in self.tasks]
         return [
             FORMAT,
             self.graph,
@@ -86,7 +112,8 @@ class Batch:
             self.step,
             self.token,
             dict(self.state),
-            self.config,
+            self.around,
+            self.stop,
             self.ttl_s,
             tasks,
         ]
@@ -123,7 +150,19 @@ def expect_ref(value: object) -> Ref:
     return value if isinstance(value, str) else expect(bytes, value)
 
 
-def _task(task_id: object, node: object, attempt: object, path: object, triggers: object, arg: object) -> BatchTask:
+def _task(
+    task_id: object,
+    node: object,
+    attempt: object,
+    path: object,
+    triggers: object,
+    arg: object,
+    tries: object = 1,
+    first_try_at: object = 0.0,
+    timeout: object = None,
+    error: object = b"",
+    failed: object = "",
+) -> BatchTask:
     return BatchTask(
         expect(str, task_id),
         expect(str, node),
@@ -131,4 +170,9 @@ def _task(task_id: object, node: object, attempt: object, path: object, triggers
         tuple(part if isinstance(part, int) else expect(str, part) for part in expect_list(path)),
         tuple(expect(str, trigger) for trigger in expect_list(triggers)),
         None if arg is None else expect_ref(arg),
+        expect(int, tries),
+        expect(float, first_try_at),
+        timeout_from_plain(timeout),
+        expect(bytes, error),
+        expect(str, failed),
     )

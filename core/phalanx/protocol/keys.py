@@ -1,4 +1,4 @@
-"""The names of all keys in the state server. No other module makes one.
+"""The names of all keys in the state server. No other module makes one, but for those of a node cache.
 
 All keys of a thread share the hash tag ``{thread}``, so that a script may touch them together on a Redis Cluster. An id
 that is not plain is replaced by a hash of it, so that no id, whatever it holds, can reach into another's keys.
@@ -10,7 +10,7 @@ that is not plain is replaced by a hash of it, so that no id, whatever it holds,
 | ``{T}:checkpoints`` | hash | namespace and id → checkpoint record | with the thread |
 | ``{T}:index`` | sorted set, by name | namespace and id of every checkpoint | with the thread |
 | ``{T}:writes:<place>`` | hash | task id → packed outcome, on one checkpoint | with the thread |
-| ``{T}:claims:<place>`` | hash | task id → attempt, worker, since, call | until the step's commit, or a day after |
+| ``{T}:claims:<place>`` | hash | task id → claim, or a failed attempt | until the step's commit, or a day after |
 | ``inbox:<run>`` | list | doorbells for a run's coordinator | a minute after the last |
 | ``workers`` | hash | worker process → what it serves | an hour after the last heartbeat; its reader prunes it |
 | ``worker:<id>`` | string | "alive" | its heartbeat deadline |
@@ -30,6 +30,11 @@ def plain(identity: str) -> str:
     if _PLAIN.fullmatch(identity):
         return identity
     return "~" + hashlib.blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def retry_field(task_id: str) -> str:
+    """The field of a step's claims that holds how the last attempt ended of a task that is to be tried again."""
+    return f"{task_id}\x00again"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,10 @@ INTERRUPT: Final = sys.intern("__interrupt__")
 RESUME: Final = sys.intern("__resume__")
 """The write that holds the answers to a task's questions."""
 
-RESERVED_WRITES: Final = frozenset({NO_WRITES, ERROR, INTERRUPT, RESUME})
+HANDED_OVER: Final = sys.intern("__handed_over__")
+"""The write that holds the error of a failed task whose error handler runs in its place."""
+
+RESERVED_WRITES: Final = frozenset({NO_WRITES, ERROR, INTERRUPT, RESUME, HANDED_OVER})
 """Writes about a task rather than to a channel."""
 
 ROOT: Final = sys.intern("__root__")

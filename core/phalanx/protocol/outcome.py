@@ -7,23 +7,38 @@ from math import inf
 from typing import Any
 
 from phalanx.protocol.batch import Ref, expect_ref
+from phalanx.protocol.limits import timeout_from_plain, timeout_to_plain
 from phalanx.protocol.plain import expect, expect_list, pack, unpack
+from phalanx.types import TimeoutPolicy
 
 
 class OutcomeKind(IntEnum):
-    """How a task ended."""
+    """How an attempt ended: with writes, its own or from the cache; or with an error that is final, or that the node's
+    error handler deals with, or after which the task is to be tried again."""
 
     WRITES = 0
     ERROR = 1
+    CACHED = 2
+    HANDED_OVER = 3
+    RETRY = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PackedWrite:
-    """A write to ``channel``. For a packet, ``node`` is whom it is for and ``value`` its argument."""
+    """A write to ``channel``. For a packet, ``node`` is whom it is for, ``value`` its argument, ``timeout`` its own."""
 
     channel: str
     value: Ref
     node: str | None = None
+    timeout: TimeoutPolicy | None = None
+
+    def to_plain(self) -> list[object]:
+        """The stored form."""
+        if self.node is None:
+            return [self.channel, self.value]
+        if self.timeout is None:
+            return [self.channel, self.value, self.node]
+        return [self.channel, self.value, self.node, timeout_to_plain(self.timeout)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +50,9 @@ class Outcome:
         seconds: how long the node took.
         writes: what it wrote, if it finished.
         error: the encoded exception, if it failed.
+        retry_after_s: how long to wait before the next attempt, if it is to be tried again.
+        first_try_at: when it was first tried, in seconds since the epoch, if it is to be tried again.
+        drain: why its node asked the run to stop, if it did.
     """
 
     kind: OutcomeKind
@@ -43,11 +61,21 @@ class Outcome:
     seconds: float
     writes: Sequence[PackedWrite] = ()
     error: bytes = b""
+    retry_after_s: float = 0.0
+    first_try_at: float = 0.0
+    drain: str | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether this is the last word on its task."""
+        return self.kind is not OutcomeKind.RETRY
 
     def pack(self) -> bytes:
         """The stored form."""
-        writes = [[w.channel, w.value] if w.node is None else [w.channel, w.value, w.node] for w in self.writes]
-        return pack([int(self.kind), self.attempt, self.worker, self.seconds, writes, self.error])
+        writes = [write.to_plain() for write in self.writes]
+        unusual = not self.is_final or self.drain is not None
+        more = [self.retry_after_s, self.first_try_at, self.drain] if unusual else []
+        return pack([int(self.kind), self.attempt, self.worker, self.seconds, writes, self.error, *more])
 
     @classmethod
     def unpack(cls, data: bytes) -> "Outcome":
@@ -58,9 +86,11 @@ class Outcome:
         """
 
         def read(record: Any) -> Outcome:
-            kind, attempt, worker, seconds, writes, error = expect_list(record)
-            if not 0 <= seconds < inf:
-                raise ValueError(f"{seconds!r} is no time")
+            kind, attempt, worker, seconds, writes, error, *more = expect_list(record)
+            retry_after_s, first_try_at, drain = more or (0.0, 0.0, None)
+            for time_s in (seconds, retry_after_s, first_try_at):
+                if not 0 <= time_s < inf:
+                    raise ValueError(f"{time_s!r} is no time")
             return cls(
                 OutcomeKind(kind),
                 expect(int, attempt),
@@ -68,12 +98,15 @@ class Outcome:
                 seconds,
                 [_write(*expect_list(write)) for write in expect_list(writes)],
                 expect(bytes, error),
+                retry_after_s,
+                first_try_at,
+                None if drain is None else expect(str, drain),
             )
 
         return unpack(data, "an outcome", read)
 
 
-def _write(channel: object, value: object, node: object = None) -> PackedWrite:
+def _write(channel: object, value: object, node: object = None, timeout: object = None) -> PackedWrite:
     if node is None:
         return PackedWrite(expect(str, channel), expect(bytes, value))
-    return PackedWrite(expect(str, channel), expect_ref(value), expect(str, node))
+    return PackedWrite(expect(str, channel), expect_ref(value), expect(str, node), timeout_from_plain(timeout))

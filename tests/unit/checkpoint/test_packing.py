@@ -21,7 +21,8 @@ from phalanx.checkpoint.packing import (
 from phalanx.checkpoint.serde import Serializer
 from phalanx.errors import CorruptDataError, UnserializableError
 from phalanx.protocol.names import TASKS
-from phalanx.types import Send, Update
+from phalanx.protocol.plain import expect_list, pack, unpack
+from phalanx.types import Send, TimeoutPolicy, Update
 
 
 class CountingSerializer(Serializer):
@@ -149,9 +150,44 @@ def test_an_argument_that_is_still_packed_is_passed_on_as_it_is() -> None:
     made, serializer = packer()
     stored = made.pack_channel(TASKS, [Send("a", Packed("digest")), Send("b", 5)])
 
-    assert packets_of(bytes_of(stored, {})) == [("a", "digest"), ("b", serializer.dumps(5))]
+    assert packets_of(bytes_of(stored, {})) == [Send("a", Packed("digest")), Send("b", Packed(serializer.dumps(5)))]
     assert serializer.dumped == 2
     assert made.ref(Packed(b"x")) == b"x"
+
+
+def test_a_packet_keeps_its_time_limit_on_its_way_and_one_without_takes_no_more_room() -> None:
+    made, serializer = packer()
+    limit = TimeoutPolicy(2.0, 0.5, "heartbeat")
+
+    with_one, without = made.pack_writes([(TASKS, Send("a", 1, timeout=limit)), (TASKS, Send("b", 2))], describe)
+    stored = bytes_of(made.pack_channel(TASKS, [Send("a", 1, timeout=limit), Send("b", Packed(b"x"))]), {})
+
+    assert (with_one.timeout, without.timeout) == (limit, None)
+    assert packets_of(stored) == [Send("a", Packed(serializer.dumps(1)), timeout=limit), Send("b", Packed(b"x"))]
+    assert unpack(stored, "packets", expect_list) == [
+        ["a", serializer.dumps(1), [2.0, 0.5, "heartbeat"]],
+        ["b", b"x"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        ["a"],
+        ["a", b"x", 5.0],
+        ["a", b"x", [5.0, None]],
+        ["a", b"x", [5, None, "auto"]],
+        ["a", b"x", [0.0, None, "auto"]],
+        ["a", b"x", [1.0, None, "never"]],
+        ["a", b"x", None, None],
+        ["a", 5],
+        [b"a", b"x"],
+    ],
+    ids=repr,
+)
+def test_packets_that_are_none_or_have_no_time_limit_that_is_one_are_refused(packet: list[object]) -> None:
+    with pytest.raises(CorruptDataError, match="a topic of packets"):
+        packets_of(pack([packet]))
 
 
 def test_many_packets_are_a_blob_themselves() -> None:
@@ -174,7 +210,11 @@ def test_noise_is_no_topic_of_packets(stored: bytes) -> None:
         packets = packets_of(stored)
     except CorruptDataError:
         return
-    assert all(isinstance(node, str) and isinstance(ref, (str, bytes)) for node, ref in packets)
+    for packet in packets:
+        assert isinstance(packet.node, str)
+        assert isinstance(packet.arg, Packed)
+        assert isinstance(packet.arg.ref, (str, bytes))
+        assert packet.timeout is None or isinstance(packet.timeout, TimeoutPolicy)
 
 
 # --- the cache --------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Handing tasks out: windows, batch sizes, and tasks that must be handed out again."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -11,9 +12,12 @@ from phalanx.coordinator.handout import (
     TARGET_BATCH_S,
     HandedOut,
     HandOut,
+    Waiting,
 )
+from phalanx.coordinator.messages import Launch
 from phalanx.coordinator.plan import Task
 from phalanx.protocol.names import PUSH
+from phalanx.types import TimeoutPolicy
 
 
 def tasks(count: int, node: str = "n") -> list[Task]:
@@ -29,18 +33,18 @@ def sizes(batches: Iterable[HandedOut]) -> list[int]:
 
 
 def ids(batches: Iterable[HandedOut]) -> list[str]:
-    return [task.id for batch in batches for task, _ in batch.tasks]
+    return [each.task.id for batch in batches for each in batch.tasks]
 
 
 def until_the_end(made: HandOut, slots: int) -> list[int]:
     """The sizes of all batches from here on, when one batch after the other ends."""
     found: list[int] = []
-    running: list[Sequence[tuple[Task, int]]] = []
+    running: list[Sequence[Waiting]] = []
     while made.waiting or running:
         batches = made.next_batches(slots, 0.0)
         found += sizes(batches)
         running += [batch.tasks for batch in batches]
-        for task, _ in running.pop(0):
+        for task, *_ in running.pop(0):
             made.ended(task.id, made.pace[task.name])
         made.check_invariants()
     return found
@@ -176,7 +180,7 @@ def test_tasks_that_wait_and_tasks_that_compute_do_not_share_a_batch() -> None:
     made.add([*tasks(10, "waits"), *tasks(10, "computes"), *tasks(10, "waits2")])
 
     for batch in made.next_batches(2, 0.0):
-        assert len({task.name == "waits" for task, _ in batch.tasks}) == 1
+        assert len({each.task.name == "waits" for each in batch.tasks}) == 1
 
 
 def test_batches_shrink_towards_the_end_so_that_all_slots_end_together() -> None:
@@ -230,7 +234,7 @@ def test_a_lost_task_is_handed_out_next_as_its_next_attempt_and_remembers_where_
 
     assert (flight.attempt, flight.lost_on) == (1, ("worker-7",))
     (batch,) = made.next_batches(1, 1.0)
-    assert [(task.id, attempt) for task, attempt in batch.tasks] == [("n1", 2)]
+    assert [(each.task.id, each.attempt) for each in batch.tasks] == [("n1", 2)]
     assert made.lost("n1", "worker-8").lost_on == ("worker-7", "worker-8")
 
 
@@ -242,18 +246,18 @@ def test_an_attempt_is_later_than_any_that_an_earlier_run_made() -> None:
     made.lost("n0", "worker-7", 3)
 
     (batch,) = made.next_batches(1, 1.0)
-    assert [(task.id, attempt) for task, attempt in batch.tasks] == [("n0", 4)]
+    assert [(each.task.id, each.attempt) for each in batch.tasks] == [("n0", 4)]
 
 
 def test_tasks_that_lost_their_worker_travel_alone() -> None:
     made = handout(n=0.0001)
     made.add(tasks(20))
     (batch, *_) = made.next_batches(1, 0.0)
-    for task, _ in batch.tasks:
-        made.lost(task.id, "worker")
+    for each in batch.tasks:
+        made.lost(each.task.id, "worker")
 
     for batch in made.next_batches(1, 0.0):
-        assert [attempt for _, attempt in batch.tasks] == [2]
+        assert [each.attempt for each in batch.tasks] == [2]
 
 
 def test_a_task_whose_message_got_lost_is_handed_out_again_as_the_same_attempt() -> None:
@@ -264,7 +268,7 @@ def test_a_task_whose_message_got_lost_is_handed_out_again_as_the_same_attempt()
     made.unclaimed("n0")
 
     (batch,) = made.next_batches(1, 1.0)
-    assert [(task.id, attempt) for task, attempt in batch.tasks] == [("n0", 1)]
+    assert [(each.task.id, each.attempt) for each in batch.tasks] == [("n0", 1)]
 
 
 def test_a_task_that_is_given_up_is_not_handed_out_again() -> None:
@@ -314,3 +318,179 @@ def test_flights_are_found_by_their_age() -> None:
     assert [flight.task.id for flight in made.older_than(3.0, 13.0)] == ["n1"]
     assert [flight.task.id for flight in made.older_than(1.0, 13.0)] == ["n1", "n2"]
     assert made.older_than(4.0, 13.0) == []
+
+
+# --- tried again ------------------------------------------------------------------------------------------------------
+
+
+def launch(task: Task, attempt: int = 2, first_try_at: float = 17.5) -> Launch:
+    return Launch(task, attempt, 0.0, first_try_at)
+
+
+def test_a_task_that_was_tried_is_no_longer_out_and_waits_for_nobody_until_it_is_launched_again() -> None:
+    made = handout()
+    made.add(tasks(1))
+    made.next_batches(1, 0.0)
+
+    made.tried("n0", 0.5)
+
+    assert (made.flights, len(made.waiting), made.next_batches(5, 1.0)) == ({}, 0, [])
+    assert made.pace == {"n": 0.5}
+    made.check_invariants()
+
+
+def test_a_task_that_is_launched_again_is_handed_out_as_its_next_attempt_and_counts_its_tries() -> None:
+    made = handout()
+    (one,) = tasks(1)
+    made.add([one])
+    made.next_batches(1, 0.0)
+    made.tried("n0", 0.5)
+
+    made.launch(launch(one))
+
+    (batch,) = made.next_batches(1, 1.0)
+    assert batch.tasks == [Waiting(one, attempt=2, lost_on=(), tries=2, first_try_at=17.5)]
+
+
+def test_a_launch_waits_behind_those_that_waited_before() -> None:
+    made = handout()
+    first, *rest = tasks(4)
+    made.add([first, *rest])
+    made.next_batches(1, 0.0)
+    made.tried("n0", 0.5)
+    made.launch(launch(first))
+
+    assert [each.task.id for each in made.waiting] == ["n2", "n3", "n0"]
+
+
+def test_being_lost_is_no_try_and_neither_count_forgets_the_other() -> None:
+    made = handout()
+    (one,) = tasks(1)
+    made.add([one])
+    made.next_batches(1, 0.0)
+    made.lost("n0", "worker-7")
+    made.next_batches(1, 1.0)
+    made.tried("n0", 0.5)
+    made.launch(launch(one, 2))
+    (batch,) = made.next_batches(1, 2.0)
+    assert batch.tasks == [Waiting(one, attempt=3, lost_on=(), tries=2, first_try_at=17.5)]
+
+    flight = made.lost("n0", "worker-8")
+
+    assert flight.lost_on == ("worker-8",)
+    (batch,) = made.next_batches(1, 3.0)
+    assert batch.tasks == [Waiting(one, attempt=4, lost_on=("worker-8",), tries=2, first_try_at=17.5)]
+    made.unclaimed("n0")
+    (batch,) = made.next_batches(1, 4.0)
+    assert batch.tasks == [Waiting(one, attempt=4, lost_on=("worker-8",), tries=2, first_try_at=17.5)]
+
+
+def test_an_error_handler_joins_the_superstep_as_a_first_try() -> None:
+    made = handout()
+    (handler,) = tasks(1, "handler")
+
+    made.launch(Launch(handler))
+
+    (batch,) = made.next_batches(1, 0.0)
+    assert batch.tasks == [Waiting(handler)]
+
+
+def test_that_a_task_was_tried_is_heard_once_and_not_of_strangers() -> None:
+    made = handout()
+    (one,) = tasks(1)
+    made.add([one])
+    made.next_batches(1, 0.0)
+    made.tried("n0", 0.5)
+
+    made.tried("n0", 99.0)
+    made.tried("stranger", 99.0)
+
+    assert made.pace == {"n": 0.5}
+    made.launch(launch(one))
+    assert made.waiting[0].attempt == 2
+
+
+def test_the_outcome_of_an_attempt_that_was_taken_for_lost_makes_a_launch_needless() -> None:
+    made = handout()
+    (one,) = tasks(1)
+    made.add([one])
+    made.next_batches(1, 0.0)
+    made.tried("n0", 0.5)
+    made.launch(launch(one))
+
+    made.ended("n0", 0.5)
+
+    assert made.next_batches(1, 1.0) == []
+    made.check_invariants()
+
+
+def test_attempts_are_counted_anew_in_each_superstep() -> None:
+    made = handout()
+    (one,) = tasks(1)
+    made.add([one])
+    made.next_batches(1, 0.0)
+    made.tried("n0", 0.5)
+    made.clear()
+
+    made.launch(Launch(one))
+
+    assert made.waiting[0].attempt == 1
+
+
+# --- time limits ------------------------------------------------------------------------------------------------------
+
+
+def limited(count: int, timeout: TimeoutPolicy, node: str = "n") -> list[Task]:
+    return [replace(task, timeout=timeout) for task in tasks(count, node)]
+
+
+def test_a_task_with_a_time_limit_travels_alone_and_its_batch_has_its_limit() -> None:
+    made = handout(n=0.0001)
+    made.add([*tasks(3), *limited(2, TimeoutPolicy(5.0), "n_limited")])
+    made.pace["n_limited"] = 0.0001
+
+    found = made.next_batches(4, 0.0)
+
+    assert [(len(batch.tasks), batch.limit_s) for batch in found if batch.limit_s] == [(1, 5.0), (1, 5.0)]
+    assert all(len({each.task.timeout for each in batch.tasks}) == 1 for batch in found)
+
+
+def test_a_task_without_a_limit_does_not_ride_behind_one_that_has_it() -> None:
+    made = handout(a=0.0001, b=0.0001)
+    made.add([*limited(1, TimeoutPolicy(5.0), "a"), *tasks(6, "b")])
+
+    first, second, *_ = made.next_batches(1, 0.0)
+
+    assert ([each.task.id for each in first.tasks], first.limit_s) == (["a0"], 5.0)
+    assert len(second.tasks) > 1
+    assert second.limit_s is None
+
+
+def test_an_idle_limit_is_no_limit_of_the_process() -> None:
+    made = handout(n=0.0001)
+    made.add(limited(8, TimeoutPolicy(None, 5.0)))
+
+    first, *_ = made.next_batches(1, 0.0)
+
+    assert (len(first.tasks), first.limit_s) == (4, None)
+
+
+def test_coroutines_with_time_limits_run_side_by_side_and_keep_no_process() -> None:
+    made = handout("n")
+    made.add(limited(10, TimeoutPolicy(5.0)))
+
+    assert [(len(batch.tasks), batch.limit_s) for batch in made.next_batches(2, 0.0)] == [(5, None), (5, None)]
+
+
+def test_a_task_that_is_tried_again_keeps_its_time_limit() -> None:
+    made = handout(n=0.0001)
+    (one,) = limited(1, TimeoutPolicy(5.0))
+    made.add([one])
+    made.next_batches(1, 0.0)
+    made.tried("n0", 0.5)
+    made.launch(launch(one))
+    made.add(tasks(3, "other"))
+
+    (batch,) = [batch for batch in made.next_batches(2, 1.0) if batch.tasks[0].task is one]
+
+    assert (len(batch.tasks), batch.limit_s) == (1, 5.0)

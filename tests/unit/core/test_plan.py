@@ -6,10 +6,11 @@ import pytest
 from tests.unit.blueprints import given, graph, node, planned, state_after, task
 
 from phalanx.channels import EphemeralValue, LastValue, NamedBarrierValue
-from phalanx.coordinator.plan import Task, path_order, plan
+from phalanx.coordinator.plan import Task, handler_task, path_order, plan
 from phalanx.coordinator.state import GraphState
 from phalanx.protocol.names import PULL, PUSH, TASKS
-from phalanx.types import Send
+from phalanx.types import Send, TimeoutPolicy
+from phalanx.worker.blueprint import Policies
 
 
 def names(tasks: list[Task]) -> list[str]:
@@ -209,3 +210,71 @@ def test_any_text_has_an_id(name: str) -> None:
 
     assert len(first) == 36
     assert first != ids()[0]
+
+
+# --- error handlers ---------------------------------------------------------------------------------------------------
+
+
+def failing(*names: str) -> list[Task]:
+    """Tasks of nodes with error handlers: two packets' for the first, and one of each."""
+    return planned(
+        HANDLED, state_after(HANDLED, [given(*((f"to:{name}", None) for name in names), *packets("a", "a"))])
+    )
+
+
+HANDLED = graph(
+    *(replace(node(name), policies=Policies(error_handler="one" if name != "b" else "two")) for name in "abc"),
+    *(replace(node(name), triggers=(), policies=Policies(timeout=TimeoutPolicy(3.0))) for name in ("one", "two")),
+)
+
+
+def test_a_handler_s_id_is_made_of_the_failed_task_s_and_is_no_other_task_s() -> None:
+    tasks = failing("a", "b", "c")
+    error = ValueError("no")
+    ids = [handler_task(HANDLED, each, error).id for each in tasks]
+
+    assert len({*ids, *(each.id for each in tasks)}) == 2 * len(tasks)
+    assert ids == [handler_task(HANDLED, each, KeyError("another error")).id for each in tasks]
+    assert handler_task(HANDLED, tasks[0], error).id == "76e28303-98fb-5a5c-5d47-82ea19b4b5d0"
+
+
+def test_another_handler_of_the_same_task_is_another_task() -> None:
+    (*_, task) = failing("a")
+    other = graph(
+        replace(node("a"), policies=Policies(error_handler="two")), *(replace(node(n), triggers=()) for n in ("two",))
+    )
+
+    assert handler_task(HANDLED, task, ValueError()).id != handler_task(other, task, ValueError()).id
+
+
+def test_a_handler_has_its_own_time_limit_and_the_rest_of_the_failed_task() -> None:
+    task = failing("a")[1]
+
+    found = handler_task(HANDLED, replace(task, timeout=TimeoutPolicy(9.0)), ValueError())
+
+    assert found.timeout == TimeoutPolicy(3.0)
+    assert (found.path, found.triggers, found.arg, found.stands_for) == (task.path, task.triggers, task.arg, task.id)
+
+
+def test_a_task_has_the_packet_s_time_limit_or_else_its_node_s() -> None:
+    blueprint = graph(replace(node("a"), policies=Policies(timeout=TimeoutPolicy(3.0))), node("b"))
+    sent = [Send("a", 1, timeout=9), Send("a", 2), Send("b", 3)]
+    state = state_after(blueprint, [given(("to:a", None), ("to:b", None), *((TASKS, each) for each in sent))])
+
+    assert [each.timeout for each in planned(blueprint, state)] == [
+        *(TimeoutPolicy(9.0), TimeoutPolicy(3.0), None),
+        *(TimeoutPolicy(3.0), None),
+    ]
+
+
+def test_a_time_limit_is_no_part_of_a_task_s_id() -> None:
+    blueprint = graph(node("a"))
+    one, other = (
+        planned(blueprint, state_after(blueprint, [given((TASKS, Send("a", 1, timeout=limit)))])) for limit in (None, 5)
+    )
+
+    assert [each.id for each in one] == [each.id for each in other]
+
+
+def test_a_node_that_nothing_triggers_is_never_planned() -> None:
+    assert "one" not in names(failing("a", "b"))

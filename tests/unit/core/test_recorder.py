@@ -8,8 +8,8 @@ from phalanx.config import RunnableConfig
 from phalanx.coordinator.apply import apply_writes
 from phalanx.coordinator.messages import Commit, SaveWrites, Stamp
 from phalanx.coordinator.plan import Task
-from phalanx.coordinator.recorder import Recorder, finished_writes, open_run
-from phalanx.coordinator.run import RunSettings
+from phalanx.coordinator.recorder import Recorder, open_run, pending_of
+from phalanx.coordinator.run import Pending, RunSettings
 from phalanx.coordinator.state import count_up
 from phalanx.protocol.names import ERROR, INTERRUPT, NO_WRITES, PUSH
 
@@ -99,7 +99,7 @@ def test_a_run_goes_on_from_a_stored_checkpoint_as_it_was() -> None:
 
     assert content(run.state) == content(state_after(blueprint, [given(("to:a", None), ("value", 1))]))
     assert (run.position.checkpoint_id, run.position.stored, run.position.step) == ("c1", True, 4)
-    assert run.pending == {"task": [("value", 2)]}
+    assert run.pending == Pending([], {"task": [("value", 2)]}, {})
     assert values == {"value": 1, "to:a": None}
 
 
@@ -110,7 +110,7 @@ def test_without_a_checkpoint_a_run_starts_a_thread() -> None:
 
 
 def test_only_writes_of_tasks_that_finished_count_as_done() -> None:
-    writes = finished_writes(
+    pending = pending_of(
         found(
             ("wrote", "value", 1),
             ("wrote", "to:a", None),
@@ -122,7 +122,8 @@ def test_only_writes_of_tasks_that_finished_count_as_done() -> None:
         )
     )
 
-    assert writes == {
+    assert pending.handed_over == {}
+    assert pending.finished == {
         "wrote": [("value", 1), ("to:a", None)],
         "wrote nothing": [(NO_WRITES, None)],
         "failed, then wrote": [("value", 3)],

@@ -2,7 +2,8 @@
 
 import contextvars
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import pytest
@@ -24,6 +25,12 @@ def done(task: Task) -> Event:
     return TaskFinished(task.id, [("thread", threading.get_ident())])
 
 
+def run(team: ThreadTeam, jobs: Sequence[Task], execute: Callable[[Task], Event]) -> Iterator[Event]:
+    """Have the team execute these tasks; their events as they come, and one for each."""
+    team.submit([(task.id, partial(execute, task)) for task in jobs])
+    return (event for _ in jobs if (event := team.next()) is not None)
+
+
 def team_threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("phalanx-task-")}
 
@@ -42,18 +49,18 @@ def team() -> Iterator[ThreadTeam]:
 
 
 def test_a_lone_task_runs_in_the_calling_thread(team: ThreadTeam, before: set[threading.Thread]) -> None:
-    (event,) = team.run(tasks(1), done)
+    (event,) = run(team, tasks(1), done)
 
     assert event == TaskFinished("0", [("thread", threading.get_ident())])
     assert team_threads() <= before
 
 
 def test_no_task_is_no_event(team: ThreadTeam) -> None:
-    assert list(team.run([], done)) == []
+    assert list(run(team, [], done)) == []
 
 
 def test_several_tasks_run_in_other_threads_and_each_gives_one_event(team: ThreadTeam) -> None:
-    events = list(team.run(tasks(500), done))
+    events = list(run(team, tasks(500), done))
 
     assert sorted(int(event.task_id) for event in events) == list(range(500))
     assert threading.get_ident() not in {event.writes[0][1] for event in events if isinstance(event, TaskFinished)}
@@ -61,7 +68,7 @@ def test_several_tasks_run_in_other_threads_and_each_gives_one_event(team: Threa
 
 def test_a_team_serves_one_superstep_after_the_other(team: ThreadTeam) -> None:
     for count in (3, 1, 20, 2):
-        assert len(list(team.run(tasks(count), done))) == count
+        assert len(list(run(team, tasks(count), done))) == count
 
 
 def test_tasks_that_wait_for_one_another_all_run_at_once(team: ThreadTeam) -> None:
@@ -71,7 +78,7 @@ def test_tasks_that_wait_for_one_another_all_run_at_once(team: ThreadTeam) -> No
         together.wait(LONG_S)
         return done(task)
 
-    events = list(team.run(tasks(8), meet))
+    events = list(run(team, tasks(8), meet))
 
     assert all(isinstance(event, TaskFinished) for event in events)
     assert len(events) == 8
@@ -84,7 +91,7 @@ def test_the_default_is_many_at_once(team: ThreadTeam) -> None:
         together.wait(LONG_S)
         return done(task)
 
-    assert len(list(team.run(tasks(40), meet))) == 40
+    assert len(list(run(team, tasks(40), meet))) == 40
 
 
 @pytest.mark.parametrize("limit", [1, 3])
@@ -104,7 +111,7 @@ def test_no_more_tasks_run_at_once_than_the_limit(limit: int) -> None:
             running -= 1
         return done(task)
 
-    assert len(list(team.run(tasks(limit * 4), count))) == limit * 4
+    assert len(list(run(team, tasks(limit * 4), count))) == limit * 4
     assert most == limit
     team.close()
 
@@ -117,7 +124,7 @@ def test_events_come_as_tasks_end_and_not_in_the_order_of_tasks(team: ThreadTeam
             assert release.wait(LONG_S)
         return done(task)
 
-    events = team.run(tasks(3), first_waits)
+    events = run(team, tasks(3), first_waits)
 
     assert {next(events).task_id, next(events).task_id} == {"1", "2"}
     release.set()
@@ -133,11 +140,11 @@ def test_a_task_that_raises_whatever_it_may_be_fails_and_the_others_go_on(
             raise error
         return done(task)
 
-    events = {event.task_id: event for event in team.run(tasks(5), raise_it)}
+    events = {event.task_id: event for event in run(team, tasks(5), raise_it)}
 
     assert events["1"] == TaskFailed("1", error)
     assert len(events) == 5
-    assert len(list(team.run(tasks(3), done))) == 3
+    assert len(list(run(team, tasks(3), done))) == 3
 
 
 name: contextvars.ContextVar[str] = contextvars.ContextVar("name")
@@ -150,7 +157,7 @@ def test_each_task_sees_the_caller_s_context_and_none_sees_what_another_sets(tea
         return TaskFinished(task.id, [("found", found)])
 
     token = name.set("caller")
-    events = list(team.run(tasks(50), set_it))
+    events = list(run(team, tasks(50), set_it))
 
     assert all(event.writes == [("found", "caller")] for event in events if isinstance(event, TaskFinished))
     assert name.get() == "caller"
@@ -169,7 +176,7 @@ def test_closing_drops_the_tasks_that_have_not_started_and_ends_the_threads(befo
         assert release.wait(LONG_S)
         return done(task)
 
-    events = team.run(tasks(10), wait)
+    events = run(team, tasks(10), wait)
     reader = threading.Thread(target=lambda: next(events), daemon=True)
     reader.start()
     both.wait(LONG_S)
@@ -184,11 +191,11 @@ def test_closing_drops_the_tasks_that_have_not_started_and_ends_the_threads(befo
 
 def test_a_closed_team_can_be_used_again_and_gives_nothing_of_before() -> None:
     team = ThreadTeam()
-    events = team.run(tasks(3), done)
+    events = run(team, tasks(3), done)
     next(events)
 
     team.close()
 
-    again = team.run([Task("new", "n", (), ()), Task("newer", "n", (), ())], done)
+    again = run(team, [Task("new", "n", (), ()), Task("newer", "n", (), ())], done)
     assert {event.task_id for event in again} == {"new", "newer"}
     team.close()

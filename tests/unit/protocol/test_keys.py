@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from phalanx.protocol.keys import ClusterKeys, ThreadKeys, place, place_parts, plain
+from phalanx.protocol.keys import ClusterKeys, ThreadKeys, place, place_parts, plain, retry_field
 
 HOSTILE: Final = [
     "",
@@ -139,3 +139,14 @@ def test_places_of_a_namespace_sort_by_checkpoint(namespace: str, ids: list[str]
 def test_a_place_that_could_not_be_taken_apart_is_refused(namespace: str, checkpoint_id: str) -> None:
     with pytest.raises(ValueError, match="NUL"):
         place(namespace, checkpoint_id)
+
+
+@given(ids=st.lists(st.text(alphabet=st.characters(exclude_characters="\x00")), unique=True, max_size=5))
+def test_where_a_retry_is_kept_is_no_task_s_id_and_no_other_task_s_place(ids: list[str]) -> None:
+    fields = [retry_field(task_id) for task_id in ids]
+
+    assert len({*fields, *ids}) == 2 * len(ids)
+
+
+def test_where_a_retry_is_kept_is_a_storage_format() -> None:
+    assert retry_field("id") == "id\x00again"

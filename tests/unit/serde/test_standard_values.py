@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from phalanx.checkpoint.serde import Serializer, SerializerProtocol
 from phalanx.errors import CorruptDataError, UnknownTypeError
-from phalanx.types import Command, Interrupt, Overwrite, Send
+from phalanx.types import Command, Interrupt, Overwrite, Send, TimeoutPolicy
 
 serializer = Serializer()
 
@@ -48,7 +48,7 @@ def exact(value: object) -> object:
     if isinstance(value, set | frozenset):
         return cls, sorted(repr(exact(item)) for item in cast("set[object]", value))
     if isinstance(value, Send | Command | Overwrite | Interrupt):
-        names = ("node", "arg", "graph", "update", "resume", "goto", "value", "id")
+        names = ("node", "arg", "timeout", "graph", "update", "resume", "goto", "value", "id")
         return cls, [exact(getattr(cast("object", value), name, None)) for name in names]
     if isinstance(value, dt.datetime | dt.time):
         return cls, value.isoformat(), value.fold, repr(value.tzinfo)
@@ -108,6 +108,12 @@ def bounded(items: list[object], maxlen: int | None) -> deque[object]:
     return deque(items, maxlen)
 
 
+seconds = st.one_of(st.none(), st.floats(min_value=0, exclude_min=True, allow_nan=False))
+timeouts = st.one_of(
+    st.none(), st.builds(TimeoutPolicy, seconds, seconds, refresh_on=st.sampled_from(["auto", "heartbeat"]))
+)
+
+
 def _containers(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
     items: st.SearchStrategy[list[object]] = st.lists(inner, max_size=3)
     dicts: st.SearchStrategy[dict[object, object]] = st.dictionaries(hashables, inner, max_size=3)
@@ -121,7 +127,7 @@ def _containers(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
         st.builds(bounded, items, st.one_of(st.none(), st.integers(0, 5))),
         st.sets(hashables, max_size=3),
         st.dictionaries(hashables, st.integers(), max_size=3).map(Counter),
-        st.builds(Send, text, inner),
+        st.builds(Send, text, inner, timeout=timeouts),
         st.builds(command, inner, text),
         st.builds(Overwrite, inner),
         st.builds(Interrupt, inner, text),

@@ -108,6 +108,10 @@ SAMPLES: list[tuple[object, str]] = [
     (UserId("u"), "c70b2e93a6557365724964a17580"),
     (Send("node", {"x": 1}), "c70a3292a46e6f646581a17801"),
     (
+        Send("node", 1, timeout=2),
+        "c7173293a46e6f64650193cb4000000000000000c0a46175746f",
+    ),
+    (
         COMMAND,
         "c7183394c081a17801c092c7073292a46e6f646502a56f74686572",
     ),

@@ -130,7 +130,7 @@ def test_kinds_of_callables_are_told_apart(
     assert found.name == name == name_of(action)
     assert found.is_async is is_async is is_coroutine_function(action)
     assert (found.sync is None, found.coroutine is None) == (is_async, not is_async)
-    assert found.wants_config is wants_config
+    assert found.wants == ({"config"} if wants_config else set())
     assert found.source is action
 
 
@@ -145,7 +145,7 @@ def test_an_object_with_invoke_and_ainvoke_has_both_colours_and_takes_the_config
 
     assert found.name == "runnable"
     assert not found.is_async
-    assert found.wants_config
+    assert found.wants == {"config"}
     assert found.sync is not None
     assert found.sync(1) == ("invoked", 1)
     assert found.coroutine is not None
@@ -165,7 +165,7 @@ def test_a_compiled_graph_is_a_callable_in_both_colours() -> None:
 
     assert found.sync == graph.invoke
     assert found.coroutine == graph.ainvoke
-    assert found.wants_config
+    assert found.wants == {"config"}
 
 
 @pytest.mark.parametrize("action", [None, 5, "name", {"a": 1}, object()])
@@ -184,7 +184,7 @@ def test_config_counts_only_where_it_can_be_given_by_name() -> None:
     def positional(state: object, config: object, /) -> object:
         return config
 
-    assert not any(UserFunction.of(action).wants_config for action in (collects, variadic, positional))
+    assert not any(UserFunction.of(action).wants for action in (collects, variadic, positional))
 
 
 def test_decorators_that_say_what_they_wrap_keep_name_and_config() -> None:
@@ -197,7 +197,7 @@ def test_decorators_that_say_what_they_wrap_keep_name_and_config() -> None:
 
     found = UserFunction.of(decorate(with_config))
 
-    assert (found.name, found.wants_config, found.is_async) == ("with_config", True, False)
+    assert (found.name, found.wants, found.is_async) == ("with_config", frozenset({"config"}), False)
 
 
 def test_the_error_for_a_coroutine_function_names_it_and_says_what_to_call_instead() -> None:

@@ -7,7 +7,7 @@ import operator
 import threading
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pytest
 from tests.unit.blueprints import channel
@@ -21,8 +21,9 @@ from phalanx.worker.blueprint import Branch, Channel, Node, Reader
 from phalanx.worker.call_on_loop import call_on_loop
 from phalanx.worker.functions import UserFunction
 from phalanx.worker.run_task import StateView, call_here, run_task, run_to_end
+from phalanx.worker.task_context import RunContext, TaskContext
 
-NO_CONFIG: RunnableConfig = {}
+PATH: Final = ("__pregel_pull", "n")
 Function = Callable[[dict[str, Any]], object]
 WithConfig = Callable[[dict[str, Any], RunnableConfig], object]
 
@@ -48,17 +49,22 @@ def node(action: Function | WithConfig | None, *branches: Branch, reads: tuple[s
     return Node("n", ("to:n",), Reader(reads), made, state_writes, branches)
 
 
-def branch(path: Function, *reads: str) -> Branch:
+def branch(path: Function | WithConfig, *reads: str) -> Branch:
     def route(answer: object) -> Iterable[Update]:
         return [("went", answer)]
 
     return Branch("path", UserFunction.of(path), Reader(reads), route)
 
 
-def ran(made: Node, value: object, view: StateView, config: RunnableConfig = NO_CONFIG) -> list[Update]:
+def context(config: RunnableConfig | None = None) -> TaskContext:
+    """A task of a run with this config."""
+    return TaskContext(RunContext(config or {}), "n", "id", PATH, ("to:n",), 1)
+
+
+def ran(made: Node, value: object, view: StateView, config: RunnableConfig | None = None) -> list[Update]:
     """Its writes, in each of the two ways to run it."""
-    here = run_to_end(run_task(made, value, view, call_here, lambda: config))
-    on_loop = asyncio.run(run_task(made, value, view, call_on_loop, lambda: config))
+    here = run_to_end(run_task(made, value, view, call_here, context(config)))
+    on_loop = asyncio.run(run_task(made, value, view, call_on_loop, context(config)))
     assert here == on_loop
     return here
 
@@ -120,7 +126,7 @@ def test_an_error_of_the_node_comes_out_as_it_is() -> None:
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        run_to_end(run_task(node(fail), {}, StateView(channels()), call_here, lambda: NO_CONFIG))
+        run_to_end(run_task(node(fail), {}, StateView(channels()), call_here, context()))
 
 
 def test_a_node_that_raises_stop_iteration_does_not_look_as_if_it_had_finished() -> None:
@@ -128,7 +134,7 @@ def test_a_node_that_raises_stop_iteration_does_not_look_as_if_it_had_finished()
         raise StopIteration("value")
 
     with pytest.raises(RuntimeError, match="StopIteration"):
-        run_to_end(run_task(node(stop), {}, StateView(channels()), call_here, lambda: NO_CONFIG))
+        run_to_end(run_task(node(stop), {}, StateView(channels()), call_here, context()))
 
 
 # --- conditional edges ------------------------------------------------------------------------------------------------
@@ -168,20 +174,26 @@ def test_conditional_edges_are_followed_in_order() -> None:
 
 
 def test_the_config_is_built_only_for_functions_that_ask_for_it() -> None:
-    built: list[int] = []
+    looked: list[str] = []
 
-    def config() -> RunnableConfig:
-        built.append(1)
-        return {"tags": ["mine"]}
+    class Watched(dict[str, Any]):
+        """A config that notes when it is looked at."""
+
+        def get(self, key: str, default: Any = None) -> Any:
+            looked.append(key)
+            return super().get(key, default)
 
     def asks(state: object, config: RunnableConfig) -> object:
         return {"a": config.get("tags")}
 
-    view = StateView(channels())
-    assert run_to_end(run_task(node(lambda state: {"a": 1}), {}, view, call_here, config)) == [("a", 1)]
-    assert built == []
-    assert run_to_end(run_task(node(asks), {}, view, call_here, config)) == [("a", ["mine"])]
-    assert built == [1]
+    view, task = StateView(channels()), context(cast("RunnableConfig", Watched(tags=["mine"])))
+    assert run_to_end(run_task(node(lambda state: {"a": 1}), {}, view, call_here, task)) == [("a", 1)]
+    assert looked == []
+    assert run_to_end(run_task(node(asks), {}, view, call_here, task)) == [("a", ["mine"])]
+    built = len(looked)
+    assert built
+    assert run_to_end(run_task(node(asks, branch(asks)), {}, view, call_here, task))
+    assert len(looked) == built
 
 
 # --- colours ----------------------------------------------------------------------------------------------------------
@@ -193,7 +205,7 @@ async def fetch(state: object) -> object:
 
 
 def call_sync(function: Callable[[object], object]) -> object:
-    return run_to_end(call_here(UserFunction.of(function), {}, NO_CONFIG))
+    return run_to_end(call_here(UserFunction.of(function), {}, context()))
 
 
 def test_a_coroutine_function_is_refused_before_any_part_of_it_has_run() -> None:
@@ -227,7 +239,7 @@ def test_a_function_that_returns_a_coroutine_is_awaited_on_a_loop() -> None:
         return fetch(state)
 
     async def on_loop() -> object:
-        return await call_on_loop(UserFunction.of(hides_it), {}, NO_CONFIG)
+        return await call_on_loop(UserFunction.of(hides_it), {}, context())
 
     assert asyncio.run(on_loop()) == {"a": "fetched"}
 
@@ -243,8 +255,8 @@ def test_on_a_loop_coroutine_functions_run_on_it_and_others_in_a_thread_with_the
 
     async def on_loop() -> tuple[Any, Any]:
         name.set("mine")
-        first = await call_on_loop(UserFunction.of(coroutine), {}, NO_CONFIG)
-        return first, await call_on_loop(UserFunction.of(functools.partial(blocking)), {}, NO_CONFIG)
+        first = await call_on_loop(UserFunction.of(coroutine), {}, context())
+        return first, await call_on_loop(UserFunction.of(functools.partial(blocking)), {}, context())
 
     one, other = asyncio.run(on_loop())
     assert one == (threading.get_ident(), "mine")

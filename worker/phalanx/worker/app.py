@@ -14,8 +14,11 @@ from typing import Any, Final
 
 from celery import Celery
 from celery.signals import worker_process_init, worker_process_shutdown, worker_ready, worker_shutdown
+from celery.worker.request import Request
+from celery.worker.state import task_ready
 
 from phalanx.protocol.batch import RUN_BATCH
+from phalanx.worker.overrun import Overruns
 from phalanx.worker.process import WorkerProcess
 from phalanx.worker.registry import GraphRegistry
 from phalanx.worker.settings import WorkerSettings
@@ -95,8 +98,27 @@ def register(app: Celery, settings: WorkerSettings, registry: GraphRegistry) -> 
     def run_batch(wire: object) -> None:
         joined.current().run_message(wire)
 
+    overruns = Overruns(settings, registry)
+
+    class BatchRequest(Request):
+        """A message on its way through the pool, which ends the process that takes too long over it.
+
+        Celery would log that as two errors with tracebacks; here it is the task's outcome.
+        """
+
+        def on_timeout(self, soft: bool, timeout: float) -> None:
+            if soft:
+                super().on_timeout(soft, timeout)
+                return
+            task_ready(self)
+            overruns.record(self.args[0], timeout)
+
+        def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> None:
+            if "TimeLimitExceeded" not in type(getattr(exc_info.exception, "exc", exc_info.exception)).__name__:
+                super().on_failure(exc_info, send_failed_event, return_ok)
+
     # A shared task would appear in every other Celery app of this process too, and the first of them would win.
-    app.task(name=RUN_BATCH, ignore_result=True, acks_late=False, shared=False)(run_batch)
+    app.task(name=RUN_BATCH, ignore_result=True, acks_late=False, shared=False, Request=BatchRequest)(run_batch)
     _connect_signals(app, joined)
 
 

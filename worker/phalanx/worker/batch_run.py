@@ -6,31 +6,34 @@ time. A slow task does not hold back the news of a finished one for much longer 
 runs, the process's :class:`~phalanx.worker.flusher.Flusher` looks after what was gathered before.
 """
 
-import asyncio
 import signal
 import threading
 import time
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final, cast
 
 from phalanx.channels.base import MISSING
 from phalanx.checkpoint.packing import BlobCache, Packer, bytes_of, resolve
-from phalanx.checkpoint.serde import Serializer, encode_exception
+from phalanx.checkpoint.serde import Serializer, decode_exception, encode_exception
 from phalanx.config import RunnableConfig
-from phalanx.errors import NodeCancelledError
+from phalanx.errors import NodeError
+from phalanx.managed import StepLimits
 from phalanx.protocol.batch import Batch, BatchTask, Ref
 from phalanx.protocol.names import TASKS
 from phalanx.protocol.outcome import Outcome, OutcomeKind
+from phalanx.runtime import RunControl
 from phalanx.types import Send, Update
+from phalanx.worker.attempt import Attempt, Ended, Raised, Wrote
 from phalanx.worker.blueprint import Blueprint, Channel
-from phalanx.worker.call_on_loop import call_on_loop
+from phalanx.worker.call_on_loop import attempt_on_loop
+from phalanx.worker.failures import failure_outcome
 from phalanx.worker.flusher import Flusher
 from phalanx.worker.loop import LoopThread
 from phalanx.worker.registry import GraphRegistry
-from phalanx.worker.run_task import StateView, call_here, run_task, run_to_end
-from phalanx.worker.task_context import note_task, task_config
+from phalanx.worker.run_task import StateView
+from phalanx.worker.task_context import RunContext, TaskContext, note_task
 from phalanx.worker.task_store import TaskStore
 
 FLUSH_AFTER_S: Final = 0.02
@@ -38,8 +41,8 @@ FLUSH_AFTER_S: Final = 0.02
 
 _ENDED_BY_SIGNAL: Final = frozenset(number - 256 for number in signal.valid_signals())
 
-Ended = tuple[BatchTask, "list[Update] | BaseException", float]
-"""A task, its writes or its error, and how long it took in seconds."""
+Done = tuple[BatchTask, Ended, float]
+"""A task, how it ended, and how long it took in seconds."""
 
 
 @dataclass(slots=True)
@@ -51,6 +54,7 @@ class BatchRun:
         loop: the process's event loop.
         cache: the process's blobs.
         flusher: records what a slow task would hold back.
+        killable: whether this process is ended from outside when a batch takes longer than its limit.
     """
 
     batch: Batch
@@ -61,8 +65,10 @@ class BatchRun:
     loop: LoopThread
     worker: str
     flusher: Flusher
+    killable: bool = False
     packer: Packer = field(init=False)
     outcomes: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    retries: dict[str, bytes] = field(default_factory=dict[str, bytes])
     flushed_at: float = 0.0
     _lock: threading.RLock = field(init=False)  # held while outcomes and their blobs are added or recorded
 
@@ -79,15 +85,13 @@ class BatchRun:
         try:
             found = self.registry.find(self.batch.graph, self.batch.fingerprint, self.worker)
             prepared = _Prepared.of(self.batch, tasks, found.blueprint, self)
-        except Exception as error:  # no task of the batch can run here: each is told why
-            for task in tasks:
-                self._add((task, error, 0.0))
-            self.flush()
+        except Exception as error:
+            self._refuse(tasks, error)
             return len(tasks)
         self.flushed_at = time.monotonic()
         with self.flusher.watching(self.flush_if_due):
-            for ended in self._run(tasks, prepared):
-                self._add(ended)
+            for task, ended, seconds in self._run(tasks, prepared):
+                self._conclude(task, ended, seconds, prepared)
                 self.flush_if_due()
         self.flush()
         return len(tasks)
@@ -100,13 +104,13 @@ class BatchRun:
     def flush(self) -> None:
         """Record the outcomes gathered so far. If that fails they stay, for the next time."""
         with self._lock:
-            if self.outcomes:
-                self.store.record(self.outcomes, self.packer.new_blobs)
+            if self.outcomes or self.retries:
+                self.store.record(self.outcomes, self.packer.new_blobs, self.retries)
                 self.packer.take_blobs()
-                self.outcomes = {}
+                self.outcomes, self.retries = {}, {}
             self.flushed_at = time.monotonic()
 
-    def _run(self, tasks: Sequence[BatchTask], prepared: "_Prepared") -> Iterator[Ended]:
+    def _run(self, tasks: Sequence[BatchTask], prepared: "_Prepared") -> Iterator[Done]:
         nodes = prepared.blueprint.nodes
         on_loop = [task for task in tasks if nodes[task.node].is_async]
         running = self._start_on_loop(on_loop, prepared) if on_loop else None
@@ -117,39 +121,49 @@ class BatchRun:
             for _ in on_loop:
                 yield running.get()
 
-    def _start_on_loop(self, tasks: Sequence[BatchTask], prepared: "_Prepared") -> SimpleQueue[Ended]:
-        ended: SimpleQueue[Ended] = SimpleQueue()
+    def _start_on_loop(self, tasks: Sequence[BatchTask], prepared: "_Prepared") -> SimpleQueue[Done]:
+        done: SimpleQueue[Done] = SimpleQueue()
 
         async def execute(task: BatchTask) -> None:
             started = time.perf_counter()
-            result: list[Update] | BaseException
+            ended: Ended
             try:
-                result = await prepared.coroutine(task, on_loop=True)
-            except asyncio.CancelledError as error:  # of the node's own making: here nobody cancels
-                result = note_task(NodeCancelledError(task.node, str(error) or None), task.node, task.id)
+                ended = await attempt_on_loop(prepared.attempt(task))
             except BaseException as error:
-                result = note_task(error, task.node, task.id)
-            ended.put((task, result, time.perf_counter() - started))
+                ended = Raised(note_task(error, task.node, task.id))
+            done.put((task, ended, time.perf_counter() - started))
 
         for task in tasks:
             self.loop.start(execute(task))
-        return ended
+        return done
 
-    def _add(self, ended: Ended) -> None:
+    def _add(self, task: BatchTask, outcome: Outcome) -> None:
+        (self.outcomes if outcome.is_final else self.retries)[task.id] = outcome.pack()
+
+    def _conclude(self, task: BatchTask, ended: Ended, seconds: float, prepared: "_Prepared") -> None:
+        """Note a task's outcome, and the blobs it refers to, for the next time they are recorded."""
         with self._lock:
-            self._add_locked(*ended)
+            if isinstance(ended, Wrote):
+                kind = OutcomeKind.CACHED if ended.cached else OutcomeKind.WRITES
+                try:
+                    writes = self.packer.pack_writes(ended.writes, lambda write: _name_of_write(task.node, write))
+                    self._add(task, Outcome(kind, task.attempt, self.worker, seconds, writes, drain=prepared.drain))
+                    return
+                except Exception as error:  # the node returned what cannot travel
+                    ended = Raised(note_task(error, task.node, task.id))
+            blueprint, drain = prepared.blueprint, prepared.drain
+            outcome = failure_outcome(
+                blueprint, self.serializer, task, ended, worker=self.worker, seconds=seconds, drain=drain
+            )
+            self._add(task, outcome)
 
-    def _add_locked(self, task: BatchTask, result: "list[Update] | BaseException", seconds: float) -> None:
-        if not isinstance(result, BaseException):
-            try:
-                writes = self.packer.pack_writes(result, lambda write: _name_of_write(task.node, write))
-                outcome = Outcome(OutcomeKind.WRITES, task.attempt, self.worker, seconds, writes)
-                self.outcomes[task.id] = outcome.pack()
-                return
-            except Exception as error:  # the node returned what cannot travel
-                result = note_task(error, task.node, task.id)
-        encoded = self.serializer.dumps(encode_exception(result))
-        self.outcomes[task.id] = Outcome(OutcomeKind.ERROR, task.attempt, self.worker, seconds, error=encoded).pack()
+    def _refuse(self, tasks: Sequence[BatchTask], error: Exception) -> None:
+        """No task of the batch can run here: tell each why."""
+        encoded = self.serializer.dumps(encode_exception(error))
+        with self._lock:
+            for task in tasks:
+                self._add(task, Outcome(OutcomeKind.ERROR, task.attempt, self.worker, 0.0, error=encoded))
+        self.flush()
 
 
 def _name_of_write(node: str, write: Update) -> str:
@@ -159,16 +173,16 @@ def _name_of_write(node: str, write: Update) -> str:
     return f"node {node!r}, state key {channel!r}"
 
 
-def _execute(task: BatchTask, prepared: "_Prepared") -> Ended:
+def _execute(task: BatchTask, prepared: "_Prepared") -> Done:
     started = time.perf_counter()
-    result: list[Update] | BaseException
+    ended: Ended
     try:
-        result = run_to_end(prepared.coroutine(task, on_loop=False))
+        ended = prepared.attempt(task).run_here()
     except BaseException as error:  # also SystemExit: it is the node's, and a task without an outcome would be missed
         if _ends_the_process(error):
             raise
-        result = note_task(error, task.node, task.id)
-    return task, result, time.perf_counter() - started
+        ended = Raised(note_task(error, task.node, task.id))
+    return task, ended, time.perf_counter() - started
 
 
 def _ends_the_process(error: BaseException) -> bool:
@@ -185,6 +199,8 @@ class _Prepared:
     view: StateView
     blobs: Mapping[str, bytes]
     serializer: Serializer
+    context: RunContext
+    killable: bool
 
     @classmethod
     def of(cls, batch: Batch, tasks: Sequence[BatchTask], blueprint: Blueprint, run: BatchRun) -> "_Prepared":
@@ -198,18 +214,38 @@ class _Prepared:
             ref = batch.state.get(name)
             stored = MISSING if ref is None else run.serializer.loads(bytes_of(ref, blobs))
             channels[name] = blueprint.channels[name].receive(stored)
-        return cls(batch, blueprint, StateView(channels), blobs, run.serializer)
+        config, context, drain = cast("tuple[RunnableConfig, object, str | None]", run.serializer.loads(batch.around))
+        control = RunControl()
+        if drain is not None:
+            control.request_drain(drain)
+        around = RunContext(config, context, blueprint.store, control)
+        view = StateView(channels, StepLimits(batch.step, batch.stop))
+        return cls(batch, blueprint, view, blobs, run.serializer, around, run.killable)
 
-    def coroutine(self, task: BatchTask, *, on_loop: bool) -> Coroutine[object, None, list[Update]]:
-        """The task's procedure, to be driven on the event loop or in this thread."""
-        node = self.blueprint.nodes[task.node]
-        if task.arg is None:
-            value = self.view.read(node.reader)
-        else:
-            value = self.serializer.loads(bytes_of(task.arg, self.blobs))
-        call = call_on_loop if on_loop else call_here
-        return run_task(node, value, self.view, call, lambda: self._config(task))
+    def attempt(self, task: BatchTask) -> Attempt:
+        """One attempt of a task of the batch, to be run on the event loop or in this thread."""
+        node, batch = self.blueprint.nodes[task.node], self.batch
+        context = TaskContext(
+            self.context,
+            task.node,
+            task.id,
+            task.path,
+            task.triggers,
+            batch.step,
+            batch.checkpoint_id,
+            task.tries,
+        )
+        if task.first_try_at:
+            context.first_attempt_at = task.first_try_at
+        if task.failed:
+            context.error = NodeError(task.failed, decode_exception(self.serializer.loads(task.error)))
+        packed = task.arg
+        arg = None if packed is None else (lambda: self.serializer.loads(bytes_of(packed, self.blobs)))
+        timeout = task.timeout or node.policies.timeout
+        return Attempt(self.blueprint, node, self.view, context, arg, timeout, self.killable)
 
-    def _config(self, task: BatchTask) -> RunnableConfig:
-        config = cast("RunnableConfig", self.serializer.loads(self.batch.config))
-        return task_config(config, task.node, task.id, task.path, task.triggers, self.batch.step)
+    @property
+    def drain(self) -> str | None:
+        """Why a node of the batch asked the run to stop, if one did."""
+        control = self.context.control
+        return None if control is None else control.drain_reason

@@ -6,10 +6,10 @@ Everything that can be worked out once is worked out here, so that a superstep c
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from phalanx.cache.base import BaseCache
-from phalanx.channels import BaseChannel
+from phalanx.channels import BaseChannel, NamedBarrierValue, NamedBarrierValueAfterFinish
 from phalanx.managed import ManagedValueSpec
 from phalanx.types import CachePolicy, RetryPolicy, TimeoutPolicy, Update
 from phalanx.worker.functions import UserFunction
@@ -44,6 +44,8 @@ class Branch:
 
     Attributes:
         ends: where its answers lead, if they are translated; part of the graph's version.
+        sees_output: whether it also sees what its node returned that is no key of the state; not if it says itself what
+            it reads.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Branch:
     reader: Reader
     route: Callable[[object], Iterable[Update]]
     ends: Mapping[object, str] | None = None
+    sees_output: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,13 @@ class Node:
         return [*self.actions, *(branch.path for branch in self.branches)]
 
     @property
+    def cache_namespace(self) -> tuple[str, ...]:
+        """Which entries of a cache are this node's: its name, and where its function is defined."""
+        source: Any = self.actions[0].source if self.actions else None
+        target = source if hasattr(source, "__qualname__") else cast("Any", type(source))
+        return ("writes", f"{target.__module__}.{target.__qualname__}", self.name)
+
+    @property
     def runs_user_code(self) -> bool:
         """Whether a task of it must go where the user's code may run."""
         return bool(self.actions or self.branches)
@@ -139,6 +149,7 @@ class Blueprint:
         input_channels: the channel a run's input is written to; or several, which it is a dict for.
         output_channels: what a run returns; one name gives the bare value.
         stream_channels: what streams and snapshots show.
+        command_writes: the writes that a command as a run's input means; without it no command may be one.
         managed: state keys that no channel holds.
         context_schema: what the ``context`` of a run must be.
         store: the store that nodes are given.
@@ -153,6 +164,7 @@ class Blueprint:
     input_channels: Sequence[str] | str
     output_channels: Sequence[str] | str
     stream_channels: Sequence[str] | str
+    command_writes: Callable[[object], list[Update]] | None = None
     managed: Mapping[str, ManagedValueSpec] = field(default_factory=dict[str, "ManagedValueSpec"])
     context_schema: object = None
     store: object = None
@@ -168,6 +180,18 @@ class Blueprint:
             for trigger in self.nodes[name].triggers:
                 index.setdefault(trigger, []).append(name)
         return {trigger: tuple(names) for trigger, names in index.items()}
+
+    @cached_property
+    def untracked(self) -> frozenset[str]:
+        """The state keys that are never stored, nor as keys of a packet's argument."""
+        return frozenset(name for name, channel in self.channels.items() if not channel.stored)
+
+    @cached_property
+    def joins(self) -> Mapping[str, str]:
+        """The node that each barrier channel triggers."""
+        kinds = (NamedBarrierValue, NamedBarrierValueAfterFinish)
+        barriers = {name for name, channel in self.channels.items() if isinstance(channel, kinds)}
+        return {name: self.trigger_to_nodes[name][0] for name in sorted(barriers) if name in self.trigger_to_nodes}
 
     @cached_property
     def async_nodes(self) -> tuple[str, ...]:

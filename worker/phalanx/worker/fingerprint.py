@@ -7,12 +7,12 @@ not byte code: processes may run different releases of Python. What those functi
 import functools
 import hashlib
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from types import NoneType
 from typing import cast
 
-from phalanx.worker.blueprint import Blueprint, Channel, Node
+from phalanx.worker.blueprint import Blueprint, Channel, Node, Policies
 
 
 def fingerprint(blueprint: Blueprint) -> str:
@@ -40,11 +40,25 @@ def _channel_line(name: str, channel: Channel) -> str:
 
 def _node_lines(node: Node) -> Iterable[str]:
     yield f"node {node.name} {node.triggers} {node.reader.keys} {node.edges}"
+    yield _policies_line(node.policies)
     for action in node.actions:
         yield _source(action.source)
     for branch in node.branches:
         ends = None if branch.ends is None else sorted((_answer(key), end) for key, end in branch.ends.items())
         yield f"branch {branch.name} {branch.reader.keys} {ends} {_source(branch.path.source)}"
+
+
+def _policies_line(policies: Policies) -> str:
+    retry = [(*policy[:5], _named(policy.retry_on)) for policy in policies.retry]
+    cache = policies.cache and (policies.cache.ttl, _named(policies.cache.key_func))
+    return f"policies {retry} {policies.timeout} {cache} {policies.error_handler}"
+
+
+def _named(what: object) -> object:
+    """A class or function by its name, and several of them by theirs."""
+    if isinstance(what, (list, tuple)):
+        return [_named(each) for each in cast("Sequence[object]", what)]
+    return getattr(what, "__qualname__", type(what).__qualname__)
 
 
 def _answer(answer: object) -> str:

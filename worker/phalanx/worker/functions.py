@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from phalanx.config import RunnableConfig
+from phalanx.worker.injection import Wanted, wanted_by
 
 AnyCallable = Callable[..., object]
 
@@ -29,14 +30,14 @@ class UserFunction:
         name: for messages.
         sync: called in a thread that may block.
         coroutine: called on an event loop.
-        wants_config: whether it takes the run's config by the name ``config``.
+        wants: what else it is given, by name.
         source: the object to fingerprint and to infer types from.
     """
 
     name: str
     sync: AnyCallable | None
     coroutine: Callable[..., Awaitable[object]] | None
-    wants_config: bool
+    wants: frozenset[Wanted]
     source: object
 
     @property
@@ -55,16 +56,16 @@ class UserFunction:
         if hasattr(action, "invoke") and hasattr(action, "ainvoke"):
             invokable = cast("Invokable", action)
             ainvoke = cast("Callable[..., Awaitable[object]]", getattr(action, "ainvoke"))  # noqa: B009
-            return cls(name, invokable.invoke, ainvoke, wants_config=True, source=action)
+            return cls(name, invokable.invoke, ainvoke, frozenset({"config"}), source=action)
         if not callable(action):
             raise TypeError(
                 f"a node or path must be a function, a callable object or have invoke(); got {action!r} "
                 f"of type {type(action).__name__}"
             )
-        wants_config = "config" in _parameters(action)
+        wants = wanted_by(action, name)
         if is_coroutine_function(action):
-            return cls(name, None, cast("Callable[..., Awaitable[object]]", action), wants_config, action)
-        return cls(name, action, None, wants_config, action)
+            return cls(name, None, cast("Callable[..., Awaitable[object]]", action), wants, action)
+        return cls(name, action, None, wants, action)
 
 
 def name_of(action: object) -> str:
@@ -87,13 +88,3 @@ def is_coroutine_function(action: object) -> bool:
     if inspect.isroutine(action) or isinstance(action, type):
         return False
     return inspect.iscoroutinefunction(getattr(action, "__call__", None))  # noqa: B004
-
-
-def _parameters(action: AnyCallable) -> frozenset[str]:
-    """The names of the parameters that can be given by name."""
-    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    try:
-        found = inspect.signature(action).parameters
-        return frozenset(name for name, parameter in found.items() if parameter.kind in by_name)
-    except (TypeError, ValueError):  # some builtins have no signature
-        return frozenset()

@@ -42,6 +42,7 @@ class WorkerProcess:
         self._serializer = Serializer()
         self._caches = threading.local()
         self._loop = LoopThread()
+        self._killable = with_parent
         self._flusher = Flusher(FLUSH_AFTER_S)
         self._heartbeat = Heartbeat(self._client, ClusterKeys(settings.prefix), self.info, with_parent=with_parent)
 
@@ -65,7 +66,17 @@ class WorkerProcess:
             return 0
         worker = self.info.id
         store = TaskStore(self._client, self._scripts, batch, worker, self.settings.prefix)
-        run = BatchRun(batch, store, self.registry, self._serializer, self._cache(), self._loop, worker, self._flusher)
+        run = BatchRun(
+            batch,
+            store,
+            self.registry,
+            self._serializer,
+            self._cache(),
+            self._loop,
+            worker,
+            self._flusher,
+            killable=self._killable,
+        )
         try:
             return run.run()
         except Exception:

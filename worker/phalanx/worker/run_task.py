@@ -6,15 +6,18 @@ the coroutine without an event loop.
 """
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Protocol, TypeVar, cast
 
-from phalanx.config import RunnableConfig
-from phalanx.errors import AsyncOnlyError, EmptyChannelError
+from phalanx.config import SURROUNDINGS
+from phalanx.errors import AsyncOnlyError, EmptyChannelError, ParentCommand
+from phalanx.managed import StepLimits
 from phalanx.protocol.names import NO_WRITES
-from phalanx.types import Update
+from phalanx.types import Command, Update
 from phalanx.worker.blueprint import Channel, Node, Reader
 from phalanx.worker.functions import UserFunction
+from phalanx.worker.task_context import TaskContext
 
 T = TypeVar("T")
 
@@ -34,13 +37,22 @@ def present_values(channels: Mapping[str, Channel], keys: Sequence[str]) -> dict
     return {key: channel.get() for key in keys if (channel := channels[key]).is_available()}
 
 
+NO_LIMITS: Final = StepLimits(0, 1)
+
+
 class StateView:
-    """The channels as they were when the superstep began. Tasks read it; nothing changes it until the barrier."""
+    """The channels as they were when the superstep began. Tasks read it; nothing changes it until the barrier.
 
-    __slots__ = ("_cache", "_channels")
+    Args:
+        channels: by name; those that will be read.
+        limits: where the run stands, for managed values.
+    """
 
-    def __init__(self, channels: Mapping[str, Channel]) -> None:
+    __slots__ = ("_cache", "_channels", "_limits")
+
+    def __init__(self, channels: Mapping[str, Channel], limits: StepLimits = NO_LIMITS) -> None:
         self._channels = channels
+        self._limits = limits
         self._cache: dict[tuple[str, ...], dict[str, object]] = {}
 
     def read(self, reader: Reader) -> object:
@@ -53,6 +65,8 @@ class StateView:
             if known is None:  # the tasks of one step often read the same keys
                 known = self._cache[keys] = present_values(self._channels, keys)
             value = known.copy()
+            for key, managed in reader.managed:
+                value[key] = managed.get(self._limits)
         return value if reader.build is None else reader.build(value)
 
     def read_after(self, reader: Reader, writes: Sequence[Update]) -> object:
@@ -70,20 +84,16 @@ class StateView:
             if name in written:
                 own = channels[name] = own.copy()
                 own.update(written[name])
-        return StateView(channels).read(reader)
+        return StateView(channels, self._limits).read(reader)
 
 
 class Caller(Protocol):
     """Calls a user's function the way its surroundings allow."""
 
-    async def __call__(self, function: UserFunction, value: object, config: RunnableConfig) -> object: ...
+    async def __call__(self, function: UserFunction, value: object, context: TaskContext) -> object: ...
 
 
-ConfigSource = Callable[[], RunnableConfig]
-"""Builds a task's config; called only for functions that ask for it."""
-
-
-async def run_task(node: Node, value: object, view: StateView, call: Caller, config: ConfigSource) -> list[Update]:
+async def run_task(node: Node, value: object, view: StateView, call: Caller, context: TaskContext) -> list[Update]:
     """Run one task and return its writes, in order. A task that writes nothing is marked done by ``NO_WRITES``.
 
     Args:
@@ -91,18 +101,22 @@ async def run_task(node: Node, value: object, view: StateView, call: Caller, con
         value: its input.
         view: the state as of the step's start, for conditional edges.
         call: how to call the user's functions.
-        config: the task's config, built when first wanted.
+        context: what they can find out about the task.
 
     Raises:
         Exception: whatever the user's code raises; :class:`InvalidUpdateError` for an output the state cannot take.
     """
     output = value
     for action in node.actions:
-        output = await call(action, output, _config_for(action, config))
+        try:
+            output = await call(action, output, context)
+        except ParentCommand as inner:  # from a graph that runs inside this node: as if the node had returned it
+            output = replace(cast("Command[str]", inner.args[0]), graph=None)
     writes = node.writes(output)
     for branch in node.branches:
         seen = view.read_after(branch.reader, writes)
-        writes.extend(branch.route(await call(branch.path, _with_raw(seen, output), _config_for(branch.path, config))))
+        shown = _with_raw(seen, output) if branch.sees_output else seen
+        writes.extend(branch.route(await call(branch.path, shown, context)))
     return writes or [(NO_WRITES, None)]
 
 
@@ -113,19 +127,7 @@ def _with_raw(seen: object, output: object) -> object:
     return seen  # pyright: ignore[reportUnknownVariableType]
 
 
-_NO_CONFIG: RunnableConfig = {}
-
-
-def _config_for(function: UserFunction, config: ConfigSource) -> RunnableConfig:
-    return config() if function.wants_config else _NO_CONFIG
-
-
-def arguments_for(function: UserFunction, config: RunnableConfig) -> Mapping[str, Any]:
-    """What is passed to a user's function by name."""
-    return {"config": config} if function.wants_config else {}
-
-
-async def call_here(function: UserFunction, value: object, config: RunnableConfig) -> object:
+async def call_here(function: UserFunction, value: object, context: TaskContext) -> object:
     """Call a synchronous function in this thread. Never suspends.
 
     Raises:
@@ -133,7 +135,11 @@ async def call_here(function: UserFunction, value: object, config: RunnableConfi
     """
     if function.sync is None:
         raise AsyncOnlyError(function.name)
-    result = function.sync(value, **arguments_for(function, config))
+    token = SURROUNDINGS.set(context)
+    try:
+        result = function.sync(value, **context.arguments_for(function))
+    finally:
+        SURROUNDINGS.reset(token)
     if inspect.isawaitable(result):
         if inspect.iscoroutine(result):
             result.close()

@@ -1,9 +1,18 @@
-"""What a task knows about itself, and what its errors say about it."""
+"""What a task knows about itself and its run, and what its errors say about it."""
 
+import time
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar, cast
 
 from phalanx.config import RunnableConfig
+from phalanx.errors import NodeError
+from phalanx.runtime import ExecutionInfo, RunControl, Runtime, beat_nothing, write_nothing
+from phalanx.types import StreamWriter
+from phalanx.worker.functions import UserFunction
+from phalanx.worker.injection import Wanted
+from phalanx.worker.timeouts import Clockwork
 
 Error = TypeVar("Error", bound=BaseException)
 
@@ -13,21 +22,156 @@ _TOLD_IN_METADATA: Final = (
 )
 """What of ``configurable`` a node also finds in ``metadata``, where tracing looks for it."""
 
+_NOTHING: Final[Mapping[str, Any]] = {}
 
-def task_config(
-    config: RunnableConfig, node: str, task_id: str, path: tuple[str | int, ...], triggers: tuple[str, ...], step: int
-) -> RunnableConfig:
-    """The config a node of this task sees: the run's, and where in the run it is."""
-    where = {
-        "langgraph_step": step,
-        "langgraph_node": node,
-        "langgraph_triggers": triggers,
-        "langgraph_path": path,
-        "langgraph_checkpoint_ns": f"{node}:{task_id}",
-    }
-    configurable = config.get("configurable", {})
-    told = {name: value for name in _TOLD_IN_METADATA if (value := configurable.get(name))}
-    return {**config, "metadata": {**told, **config.get("metadata", {}), **where}}
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What all tasks of a run share.
+
+    Attributes:
+        config: the run's.
+        context: what the caller passed as ``context``.
+        store: the graph's store.
+        control: the run's switch.
+        writer: takes what nodes stream.
+    """
+
+    config: RunnableConfig
+    context: object = None
+    store: object = None
+    control: RunControl | None = None
+    writer: StreamWriter = write_nothing
+
+
+@dataclass(slots=True)
+class TaskContext:
+    """One attempt of one task, for whoever runs inside it. Config and runtime are built when first wanted.
+
+    Attributes:
+        checkpoint_id: the checkpoint its superstep started from.
+        attempt: from 1; how often it was tried, not how often it was handed out.
+        first_attempt_at: when the first one began, in seconds since the epoch.
+        error: what an error handler is to handle.
+        clockwork: the attempt's clocks, if its time is limited.
+    """
+
+    run: RunContext
+    node: str
+    task_id: str
+    path: tuple[str | int, ...]
+    triggers: tuple[str, ...]
+    step: int
+    checkpoint_id: str = ""
+    attempt: int = 1
+    first_attempt_at: float = field(default_factory=time.time)
+    error: NodeError | None = None
+    clockwork: Clockwork | None = None
+    _config: RunnableConfig | None = None
+    _runtime: Runtime[Any] | None = None
+
+    @property
+    def config(self) -> RunnableConfig:
+        """The run's config, and where in the run this task is."""
+        if self._config is None:
+            self._config = self._build_config()
+        return self._config
+
+    @property
+    def runtime(self) -> Runtime[Any]:
+        """What is injected as ``runtime``."""
+        if self._runtime is None:
+            self._runtime = self._build_runtime()
+        return self._runtime
+
+    def arguments_for(self, function: UserFunction) -> Mapping[str, Any]:
+        """What to pass to a user's function by name."""
+        return {wanted: self._value_of(wanted) for wanted in function.wants} if function.wants else _NOTHING
+
+    def _value_of(self, wanted: Wanted) -> object:
+        match wanted:
+            case "config":
+                return self.config
+            case "runtime":
+                return self.runtime
+            case "writer":
+                return self.runtime.stream_writer
+            case "store":
+                return self.run.store
+            case "previous":
+                return self.runtime.previous
+            case "error":
+                return self.error
+
+    @property
+    def _namespace(self) -> str:
+        outer = self.run.config.get("configurable", {}).get("checkpoint_ns")
+        own = f"{self.node}:{self.task_id}"
+        return f"{outer}|{own}" if outer else own
+
+    def _build_config(self) -> RunnableConfig:
+        where = {
+            "langgraph_step": self.step,
+            "langgraph_node": self.node,
+            "langgraph_triggers": self.triggers,
+            "langgraph_path": self.path,
+            "langgraph_checkpoint_ns": self._namespace,
+        }
+        config = self.run.config
+        configurable = config.get("configurable", {})
+        told = {name: value for name in _TOLD_IN_METADATA if (value := configurable.get(name))}
+        return {**config, "metadata": {**told, **config.get("metadata", {}), **where}}
+
+    def _build_runtime(self) -> Runtime[Any]:
+        run = self.run
+        configurable = run.config.get("configurable", {})
+        thread_id, run_id = configurable.get("thread_id"), run.config.get("run_id")
+        info = ExecutionInfo(
+            checkpoint_id=self.checkpoint_id,
+            checkpoint_ns=self._namespace,
+            task_id=self.task_id,
+            thread_id=None if thread_id is None else str(thread_id),
+            run_id=None if run_id is None else str(run_id),
+            node_attempt=self.attempt,
+            node_first_attempt_time=self.first_attempt_at,
+        )
+        clockwork = self.clockwork
+        return Runtime(
+            context=run.context,
+            store=run.store,
+            stream_writer=self._writer(),
+            heartbeat=beat_nothing if clockwork is None else clockwork.beat,
+            execution_info=info,
+            control=run.control,
+        )
+
+    def _writer(self) -> StreamWriter:
+        clockwork, write = self.clockwork, self.run.writer
+        if clockwork is None or not clockwork.counts_streams:
+            return write
+
+        def write_and_beat(data: Any) -> None:
+            clockwork.beat()
+            write(data)
+
+        return write_and_beat
+
+    def for_retry(self) -> "TaskContext":
+        """The context of the attempt after this one."""
+        return replace(self, attempt=self.attempt + 1, clockwork=None, _config=None, _runtime=None)
+
+
+def nested_config(config: RunnableConfig) -> RunnableConfig:
+    """What a graph that is called inside a task inherits of the task's config: not what names the run or a checkpoint,
+    and the task's own place in the thread."""
+    inherited: dict[str, Any] = {key: value for key, value in config.items() if key not in ("run_id", "run_name")}
+    metadata = config.get("metadata", {})
+    configurable = {key: value for key, value in config.get("configurable", {}).items() if key != "checkpoint_id"}
+    if "langgraph_checkpoint_ns" in metadata:
+        configurable["checkpoint_ns"] = metadata["langgraph_checkpoint_ns"]
+    inherited["configurable"] = configurable
+    inherited["metadata"] = {key: value for key, value in metadata.items() if not key.startswith("langgraph_")}
+    return cast("RunnableConfig", inherited)
 
 
 def note_task(error: Error, node: str, task_id: str) -> Error:

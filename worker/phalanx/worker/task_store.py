@@ -10,8 +10,9 @@ from phalanx.checkpoint.redis.client import pipelined, read_fields
 from phalanx.checkpoint.redis.scripts import Argument, Scripts
 from phalanx.protocol.batch import Batch
 from phalanx.protocol.doorbell import ring
-from phalanx.protocol.keys import ClusterKeys, ThreadKeys
+from phalanx.protocol.keys import ClusterKeys, ThreadKeys, retry_field
 
+_NONE: Final[Mapping[str, bytes]] = {}
 _INBOX_LIFE_S: Final = 60  # so that what is rung after the run has ended does not stay
 
 
@@ -50,14 +51,25 @@ class TaskStore:
         """The blobs that exist of those named."""
         return read_fields(self._client, self._keys.blobs, digests)
 
-    def record(self, outcomes: Mapping[str, bytes], blobs: Mapping[str, bytes]) -> None:
-        """Record outcomes, and only then ring: whoever hears the bell finds them."""
-        arguments: list[Argument] = [self._batch.ttl_s * 1000, len(outcomes)]
-        for pairs in (outcomes, blobs):
-            for name, data in pairs.items():
-                arguments += [name, data]
+    def record(
+        self, outcomes: Mapping[str, bytes], blobs: Mapping[str, bytes], retries: Mapping[str, bytes] = _NONE
+    ) -> None:
+        """Record outcomes, and only then ring: whoever hears the bell finds them.
+
+        Args:
+            outcomes: by task id; final.
+            blobs: what the outcomes refer to.
+            retries: by task id; those of attempts that are to be followed by another.
+        """
+        arguments: list[Argument] = [self._batch.ttl_s * 1000, len(outcomes), len(retries)]
+        for task_id, data in outcomes.items():
+            arguments += [task_id, data]
+        for task_id, data in retries.items():
+            arguments += [task_id, retry_field(task_id), data]
+        for digest, data in blobs.items():
+            arguments += [digest, data]
         pipe = pipelined(self._client)
         self._scripts.run("record", [self._claims, self._writes, self._keys.blobs], arguments, pipe)
-        pipe.rpush(self._inbox, ring(self._batch.checkpoint_id, list(outcomes)))
+        pipe.rpush(self._inbox, ring(self._batch.checkpoint_id, [*outcomes, *retries]))
         pipe.expire(self._inbox, _INBOX_LIFE_S)
         pipe.execute()

@@ -17,7 +17,7 @@ from phalanx.checkpoint.base import (
     PendingWrite,
 )
 from phalanx.checkpoint.configs import CheckpointAddress, matches
-from phalanx.checkpoint.packing import BlobCache, Packer, bytes_of, packets_of, resolve
+from phalanx.checkpoint.packing import BlobCache, Packed, Packer, bytes_of, packets_of, resolve
 from phalanx.checkpoint.redis.client import connect, pipelined, read_fields
 from phalanx.checkpoint.redis.record import CheckpointRecord
 from phalanx.checkpoint.redis.scripts import Scripts
@@ -26,7 +26,7 @@ from phalanx.checkpoint.serde import Serializer, decode_exception
 from phalanx.config import RunnableConfig
 from phalanx.protocol.batch import Ref
 from phalanx.protocol.keys import DEFAULT_PREFIX, ThreadKeys, place, place_parts
-from phalanx.protocol.names import ERROR, TASKS
+from phalanx.protocol.names import ERROR, HANDED_OVER, TASKS
 from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.protocol.plain import expect, expect_list, pack, unpack
 from phalanx.types import Send, Update
@@ -150,9 +150,13 @@ class RedisSaver(BaseCheckpointSaver):
             values[name] = self._packets(keys, packets_of(data)) if name == TASKS else self.serde.loads(data)
         return values
 
-    def _packets(self, keys: ThreadKeys, packets: Sequence[tuple[str, Ref]]) -> Sequence[Send]:
-        blobs = self._resolve(keys, [ref for _, ref in packets])
-        return [Send(node, self.serde.loads(bytes_of(ref, blobs))) for node, ref in packets]
+    def _packets(self, keys: ThreadKeys, packets: Sequence[Send]) -> Sequence[Send]:
+        refs = [cast("Packed", packet.arg).ref for packet in packets]
+        blobs = self._resolve(keys, refs)
+        return [
+            Send(packet.node, self.serde.loads(bytes_of(ref, blobs)), timeout=packet.timeout)
+            for packet, ref in zip(packets, refs, strict=True)
+        ]
 
     def _pending(self, keys: ThreadKeys, stored: Mapping[bytes, bytes]) -> Iterable[PendingWrite]:
         # Single writes first: among them are the errors of earlier runs, and a whole outcome is newer than those.
@@ -163,11 +167,15 @@ class RedisSaver(BaseCheckpointSaver):
                 yield task_id, channel, self.serde.loads(value)
                 continue
             outcome = Outcome.unpack(data)
-            if outcome.kind is OutcomeKind.ERROR:
-                yield task_id, ERROR, repr(decode_exception(self.serde.loads(outcome.error)))
+            if outcome.kind in (OutcomeKind.ERROR, OutcomeKind.HANDED_OVER):
+                encoded = self.serde.loads(outcome.error)
+                yield task_id, ERROR, repr(decode_exception(encoded))
+                if outcome.kind is OutcomeKind.HANDED_OVER:
+                    yield task_id, HANDED_OVER, encoded
             for write in outcome.writes:
                 if write.node is not None:
-                    yield task_id, write.channel, self._packets(keys, [(write.node, write.value)])[0]
+                    packet = Send(write.node, Packed(write.value), timeout=write.timeout)
+                    yield task_id, write.channel, self._packets(keys, [packet])[0]
                 else:
                     yield task_id, write.channel, self.serde.loads(cast("bytes", write.value))
 

@@ -13,7 +13,7 @@ from redis import Redis
 from phalanx.checkpoint.redis.client import pipelined, read_fields
 from phalanx.checkpoint.redis.scripts import Argument, Scripts
 from phalanx.errors import StaleLeaseError, ThreadBusyError
-from phalanx.protocol.keys import ThreadKeys, place
+from phalanx.protocol.keys import ThreadKeys, place, retry_field
 
 LEASE_VALID_MS: Final = 15_000
 """How long a coordinator may be silent before another may take its thread."""
@@ -147,6 +147,12 @@ class ThreadStore:
     def outcomes(self, namespace: str, checkpoint_id: str, task_ids: Sequence[str]) -> dict[str, bytes]:
         """The recorded outcomes of those tasks, packed."""
         return read_fields(self.client, self.keys.writes(namespace, checkpoint_id), task_ids)
+
+    def retries(self, namespace: str, checkpoint_id: str, task_ids: Sequence[str]) -> dict[str, bytes]:
+        """The outcomes of those tasks' last attempts that are to be followed by another, packed."""
+        fields = [retry_field(task_id) for task_id in task_ids]
+        found = read_fields(self.client, self.keys.claims(namespace, checkpoint_id), fields)
+        return {task_id: found[field] for task_id, field in zip(task_ids, fields, strict=True) if field in found}
 
     def claims(self, namespace: str, checkpoint_id: str, task_ids: Sequence[str]) -> dict[str, tuple[int, str]]:
         """Attempt and worker process of those tasks that a worker has claimed."""

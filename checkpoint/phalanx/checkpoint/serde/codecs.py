@@ -39,7 +39,7 @@ code  type                 payload (``raw``: the bytes as they are; otherwise ms
   44  pydantic model       [type, {field: value}, [set field, …], {extra} or None, {private} or None]
   45  exception            [type, [arg, …], {attribute: value}, {builtin attribute: value}]
   46  subclass of builtin  [type, plain value, {attribute: value}]
-  50  Send                 [node, arg]
+  50  Send                 [node, arg] or [node, arg, timeout]
   51  Command              [graph, update, resume, goto]
   52  Overwrite            [value]
   53  Interrupt            [value, id]

@@ -26,6 +26,7 @@ from phalanx.checkpoint.serde.codecs import (
     mapping_of,
 )
 from phalanx.errors import UnserializableError
+from phalanx.protocol.limits import timeout_from_plain, timeout_to_plain
 from phalanx.types import Command, Interrupt, Overwrite, Send
 
 T = TypeVar("T")
@@ -94,8 +95,18 @@ def _rebuild_send(payload: object) -> Send:
     match items_of(payload, "Send"):
         case [str() as node, arg]:
             return Send(node, arg)
+        case [str() as node, arg, timeout]:
+            try:
+                return Send(node, arg, timeout=timeout_from_plain(timeout))
+            except (TypeError, ValueError) as error:
+                raise malformed("Send") from error
         case _:
             raise malformed("Send")
+
+
+def _reduce_send(packet: Send) -> list[object]:
+    timeout = timeout_to_plain(packet.timeout)
+    return [packet.node, packet.arg] if timeout is None else [packet.node, packet.arg, timeout]
 
 
 def _rebuild_command(payload: object) -> "Command[str]":
@@ -145,7 +156,7 @@ CONTAINERS: Final[dict[type, Codec]] = {
     defaultdict: codec(DEFAULTDICT, Shape.PARTS, _reduce_defaultdict, _rebuild_defaultdict),
     Counter: codec(COUNTER, Shape.ITEMS, _as_dict, _rebuild_counter),
     OrderedDict: codec(ORDERED_DICT, Shape.ITEMS, _as_dict, _rebuild_ordered_dict),
-    Send: _record(SEND, Send, _rebuild_send, "node", "arg"),
+    Send: codec(SEND, Shape.FIELDS, _reduce_send, _rebuild_send, ("node", "arg", "timeout")),
     Command: _record(COMMAND, Command, _rebuild_command, "graph", "update", "resume", "goto"),
     Overwrite: _record(OVERWRITE, Overwrite, _rebuild_overwrite, "value"),
     Interrupt: _record(INTERRUPT, Interrupt, _rebuild_interrupt, "value", "id"),

@@ -1,0 +1,136 @@
+"""One attempt of one task, from its input to how it ended: from the cache if it was run before, within its time limits,
+and with the answer to whether it is to be tried again.
+
+Threads, event loops and worker processes all run tasks through this. They differ in how a user's function and a cache
+are called, which is a parameter of the one procedure.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from phalanx.cache.base import BaseCache, FullKey
+from phalanx.cache.key import task_cache_key
+from phalanx.errors import NodeCancelledError
+from phalanx.types import TimeoutPolicy, Update
+from phalanx.worker.blueprint import Blueprint, Node
+from phalanx.worker.retrying import retry_after
+from phalanx.worker.run_task import Caller, StateView, call_here, run_task, run_to_end
+from phalanx.worker.task_context import TaskContext, note_task
+from phalanx.worker.timeouts import Clockwork, run_bounded
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """An attempt that came to its end. ``cached`` tells that the node did not run."""
+
+    writes: Sequence[Update]
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An attempt that failed.
+
+    Attributes:
+        retry_after_s: seconds until the next one, if there is to be one.
+        first_try_at: when the first one began, in seconds since the epoch.
+    """
+
+    error: BaseException
+    retry_after_s: float | None = None
+    first_try_at: float = 0.0
+
+
+Ended = Wrote | Raised
+
+Entries = Mapping[FullKey, tuple[Sequence[Update], int | None]]
+
+
+class CacheAccess(Protocol):
+    """Calls a cache the way its surroundings allow."""
+
+    async def get(self, cache: BaseCache[Any], key: FullKey) -> Sequence[Update] | None: ...
+    async def set(self, cache: BaseCache[Any], entries: Entries) -> None: ...
+
+
+class CacheHere:
+    """Calls a cache in this thread. Never suspends."""
+
+    async def get(self, cache: BaseCache[Any], key: FullKey) -> Sequence[Update] | None:
+        return cache.get([key]).get(key)
+
+    async def set(self, cache: BaseCache[Any], entries: Entries) -> None:
+        cache.set(entries)
+
+
+_HERE = CacheHere()
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt of a task.
+
+    Attributes:
+        view: the state as of the step's start.
+        arg: gives a packet's argument; ``None`` for a task whose input is read from the state.
+        timeout: what limits this attempt: the packet's own policy, or the node's.
+        killable: whether the process is ended from outside when ``run_timeout`` is over, so that nobody need watch it.
+    """
+
+    blueprint: Blueprint
+    node: Node
+    view: StateView
+    context: TaskContext
+    arg: Callable[[], object] | None = None
+    timeout: TimeoutPolicy | None = None
+    killable: bool = False
+
+    def run_here(self) -> Ended:
+        """Run it in this thread; with a time limit, in another one that can be left behind."""
+        try:
+            if self.timeout is None or (self.killable and self.timeout.idle_s is None):
+                return run_to_end(self.procedure(call_here, _HERE))
+            clockwork = self.wind_up(self.timeout)
+            return run_bounded(clockwork, lambda: run_to_end(self.procedure(call_here, _HERE)))
+        except Exception as error:
+            return self.raised(error)
+
+    def wind_up(self, timeout: TimeoutPolicy) -> Clockwork:
+        """Start the clocks."""
+        clockwork = self.context.clockwork = Clockwork(self.node.name, timeout)
+        return clockwork
+
+    async def procedure(self, call: Caller, access: CacheAccess) -> Ended:
+        """Read the input, look into the cache, else run the task.
+
+        Raises:
+            Exception: whatever the user's code raises.
+        """
+        node, cache = self.node, self.blueprint.cache
+        value = self.view.read(node.reader) if self.arg is None else self.arg()
+        policy = node.policies.cache
+        if policy is None or cache is None or not node.actions:
+            return Wrote(await run_task(node, value, self.view, call, self.context))
+        key, ttl = task_cache_key(policy, node.cache_namespace, value)
+        remembered = await access.get(cache, key)
+        if remembered is not None:
+            return Wrote([(channel, written) for channel, written in remembered], cached=True)
+        writes = await run_task(node, value, self.view, call, self.context)
+        await access.set(cache, {key: (writes, ttl)})
+        return Wrote(writes)
+
+    def raised(self, error: BaseException) -> Raised:
+        """What an error of the attempt means."""
+        policies = self.node.policies.retry or self.blueprint.retry
+        note_task(error, self.node.name, self.context.task_id)
+        if not policies or isinstance(error, NodeCancelledError):
+            return Raised(error)
+        try:
+            after_s = retry_after(policies, error, self.context.attempt, random.random())
+            return Raised(error, after_s, self.context.first_attempt_at)
+        except Exception as own:  # the policy's predicate is the user's code too
+            note_task(own, self.node.name, self.context.task_id)
+            own.__context__ = error
+            return Raised(own)
