@@ -18,9 +18,9 @@ Graph = CompiledStateGraph[Any]
 _numbers: Final = itertools.count(1)
 
 
-def compiled(builder: StateGraph[Any], checkpointer: BaseCheckpointSaver | None = None) -> Graph:
+def compiled(builder: StateGraph[Any], checkpointer: BaseCheckpointSaver | None = None, **options: Any) -> Graph:
     """The graph under a name of its own, since the workers of a cluster tell graphs apart by name."""
-    return builder.compile(checkpointer, name=f"graph-{next(_numbers)}")
+    return builder.compile(checkpointer, name=f"graph-{next(_numbers)}", **options)
 
 
 def thread(thread_id: str, **more: Any) -> RunnableConfig:
@@ -54,7 +54,7 @@ class Drive(Protocol):
         """The states of a thread, newest first."""
         ...
 
-    def keeping(self, builder: StateGraph[Any]) -> Graph:
+    def keeping(self, builder: StateGraph[Any], **options: Any) -> Graph:
         """The graph, compiled so that its threads are kept."""
         ...
 
@@ -80,8 +80,8 @@ class Inline:
     def history(self, graph: Graph, config: RunnableConfig) -> list[StateSnapshot]:
         return [*graph.get_state_history(config)]
 
-    def keeping(self, builder: StateGraph[Any]) -> Graph:
-        return compiled(builder, InMemorySaver())
+    def keeping(self, builder: StateGraph[Any], **options: Any) -> Graph:
+        return compiled(builder, InMemorySaver(), **options)
 
 
 class InlineAsync(Inline):
@@ -133,8 +133,8 @@ class OnCluster(Inline):
     def history(self, graph: Graph, config: RunnableConfig) -> list[StateSnapshot]:
         return [*graph.with_cluster(self.cluster).get_state_history(config)]
 
-    def keeping(self, builder: StateGraph[Any]) -> Graph:
-        return compiled(builder)
+    def keeping(self, builder: StateGraph[Any], **options: Any) -> Graph:
+        return compiled(builder, **options)
 
 
 class OnClusterWithSaver(OnCluster):
@@ -142,8 +142,8 @@ class OnClusterWithSaver(OnCluster):
 
     name = "cluster-own-saver"
 
-    def keeping(self, builder: StateGraph[Any]) -> Graph:
-        return compiled(builder, InMemorySaver())
+    def keeping(self, builder: StateGraph[Any], **options: Any) -> Graph:
+        return compiled(builder, InMemorySaver(), **options)
 
 
 def keys_left(cluster: InProcessCluster) -> Iterator[tuple[str, int]]:

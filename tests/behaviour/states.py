@@ -1,6 +1,7 @@
 """States and nodes that many tests use."""
 
 import operator
+import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -61,3 +62,33 @@ def fan_out(*names: str) -> "StateGraph[Words]":
         builder.add_node(name, says(name))
         builder.add_edge(START, name)
     return builder
+
+
+def alone(action: Any, **options: Any) -> "StateGraph[Words]":
+    """A graph of one node, ``a``; ``options`` are those of ``add_node``."""
+    builder = StateGraph(Words)
+    builder.add_node("a", action, **options)
+    builder.add_edge(START, "a")
+    return builder
+
+
+class Flaky:
+    """A node that raises what it is told to, one error a call, and then answers.
+
+    Attributes:
+        calls: what it was given, call by call.
+        times: when each call began, in seconds of the monotonic clock.
+    """
+
+    def __init__(self, *errors: type[BaseException], answer: object = None) -> None:
+        self.errors = list(errors)
+        self.answer = {"words": ["ok"]} if answer is None else answer
+        self.calls: list[Any] = []
+        self.times: list[float] = []
+
+    def __call__(self, given: Any) -> Any:
+        self.calls.append(given)
+        self.times.append(time.monotonic())
+        if self.errors:
+            raise self.errors.pop(0)("not yet")
+        return self.answer

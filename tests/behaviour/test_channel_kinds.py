@@ -10,9 +10,8 @@ from typing_extensions import TypedDict
 
 from phalanx.channels import DeltaChannel, UntrackedValue
 from phalanx.constants import START
-from phalanx.errors import GraphRecursionError, InvalidUpdateError
+from phalanx.errors import GraphRecursionError
 from phalanx.graph import StateGraph
-from phalanx.types import Command
 
 
 def extend(value: list[str], writes: Sequence[list[str]]) -> list[str]:
@@ -51,6 +50,7 @@ def test_a_node_sees_what_was_written_to_untracked_and_delta_channels(drive: Dri
     assert result["log"] == ["a", "b", "c"]
 
 
+@pytest.mark.rule("channel-5")
 def test_a_thread_keeps_delta_channels_and_forgets_untracked_ones(drive_kept: Drive) -> None:
     graph, config = drive_kept.keeping(kinds()), thread("kinds of channels")
     drive_kept.invoke(graph, {}, config)
@@ -60,12 +60,8 @@ def test_a_thread_keeps_delta_channels_and_forgets_untracked_ones(drive_kept: Dr
     assert drive_kept.invoke(graph, {}, config)["log"] == ["a", "b", "c", "a", "b", "c"]
 
 
-@pytest.mark.parametrize("command", [Command[str](resume="yes"), Command[str](update={"last": "x"})])
-def test_a_command_as_input_is_refused_rather_than_started_as_an_input(drive: Drive, command: Command[str]) -> None:
-    with pytest.raises(InvalidUpdateError, match="a Command as a run's input"):
-        drive.invoke(compiled(chain("a")), command)
-
-
+@pytest.mark.rule("limit-1")
+@pytest.mark.ours_only("there, the error does not say it")
 def test_the_recursion_limit_says_what_was_still_due(drive: Drive) -> None:
     with pytest.raises(GraphRecursionError) as caught:
         drive.invoke(compiled(chain("a", "b", "c")), {}, {"recursion_limit": 2})

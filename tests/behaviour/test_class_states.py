@@ -48,12 +48,14 @@ def _report() -> StateGraph[Any]:
     return builder
 
 
+@pytest.mark.rule("model-1")
 def test_a_dataclass_state_reaches_nodes_as_an_instance_and_leaves_as_a_dict(drive: Drive) -> None:
     result = drive.invoke(compiled(_report()), {"title": "a", "pages": 2})
 
     assert result == {"title": "A!", "pages": 3, "lines": ["Report", "whole"]}
 
 
+@pytest.mark.rule("model-1")
 def test_an_instance_can_be_the_input(drive: Drive) -> None:
     assert drive.invoke(compiled(_report()), Report("a"))["title"] == "A!"
 
@@ -68,6 +70,7 @@ def _order() -> StateGraph[Any]:
     return builder
 
 
+@pytest.mark.rule("model-1")
 def test_a_pydantic_state_reaches_nodes_as_a_model(drive: Drive) -> None:
     assert drive.invoke(compiled(_order()), {"item": "pen", "amount": 2}) == {
         "item": "pen",
@@ -76,6 +79,7 @@ def test_a_pydantic_state_reaches_nodes_as_a_model(drive: Drive) -> None:
     }
 
 
+@pytest.mark.rule("model-3")
 def test_a_value_is_validated_when_a_node_is_about_to_read_it(drive: Drive) -> None:
     # From a cluster its text comes back, not its class: see "native_errors" in conftest.
     expected = RemoteNodeError if drive.name == "cluster" else ValidationError
@@ -83,6 +87,7 @@ def test_a_value_is_validated_when_a_node_is_about_to_read_it(drive: Drive) -> N
         drive.invoke(compiled(_order()), {"item": "pen", "amount": "many"})
 
 
+@pytest.mark.rule("model-2")
 def test_a_model_writes_what_was_set(drive: Drive) -> None:
     """A ``None`` that is only a default is not written."""
 

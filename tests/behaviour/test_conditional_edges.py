@@ -43,6 +43,7 @@ def packets(state: Words) -> list[Any]:
     return [Send("b", {}), Send("b", {}), "c"]
 
 
+@pytest.mark.rule("path-3")
 @pytest.mark.parametrize(
     ("path", "path_map", "words"),
     [
@@ -59,6 +60,7 @@ def test_a_path_leads_where_it_says(drive: Drive, path: Callable[..., Any], path
     assert drive.invoke(compiled(leading(path, path_map)), {})["words"] == words
 
 
+@pytest.mark.rule("path-2")
 def test_a_path_sees_the_writes_of_its_node_and_not_those_of_its_siblings(drive: Drive) -> None:
     def path(state: Words) -> list[Send]:
         return [Send("shows", {"seen": list(state["words"])})]
@@ -73,6 +75,7 @@ def test_a_path_sees_the_writes_of_its_node_and_not_those_of_its_siblings(drive:
     assert drive.invoke(compiled(builder), {"words": ["x"]})["other"] == ["x", "b"]
 
 
+@pytest.mark.rule("path-1")
 def test_a_path_sees_what_its_node_returned_beside_the_state(drive: Drive) -> None:
     def returns(_: Words) -> Update:
         return {"words": ["r"], "hint": "c"}
@@ -93,9 +96,10 @@ class OnlyCount(TypedDict):
     count: int
 
 
+@pytest.mark.rule("path-1")
 def test_a_path_reads_the_schema_its_parameter_is_annotated_with(drive: Drive) -> None:
     def path(state: OnlyCount) -> str:
-        return "b" if sorted(state) == ["count", "words"] else "c"
+        return "b" if sorted(state) == ["count"] else "c"
 
     def quiet(_: Words) -> Update:
         return {"words": ["q"]}
@@ -110,6 +114,7 @@ def test_a_path_reads_the_schema_its_parameter_is_annotated_with(drive: Drive) -
     assert drive.invoke(compiled(builder), {"last": "not seen"})["words"] == ["q", "b"]
 
 
+@pytest.mark.rule("path-3")
 def test_several_paths_of_one_node_all_lead_on(drive: Drive) -> None:
     def also_c(_: Words) -> str:
         return "c"
@@ -120,6 +125,7 @@ def test_several_paths_of_one_node_all_lead_on(drive: Drive) -> None:
     assert drive.invoke(compiled(builder), {})["words"] == ["a", "b", "c"]
 
 
+@pytest.mark.rule("path-3")
 def test_the_start_can_have_a_path(drive: Drive) -> None:
     def entry(state: Words) -> str:
         return state["last"]
@@ -132,6 +138,7 @@ def test_the_start_can_have_a_path(drive: Drive) -> None:
     assert drive.invoke(compiled(builder), {"last": "b"})["words"] == ["b"]
 
 
+@pytest.mark.rule("step-7")
 def test_a_path_that_names_nobody_warns_and_ends_there(drive: Drive, caplog: pytest.LogCaptureFixture) -> None:
     def nowhere(_: Words) -> str:
         return "nobody"
@@ -141,7 +148,12 @@ def test_a_path_that_names_nobody_warns_and_ends_there(drive: Drive, caplog: pyt
     assert any("nobody" in record.getMessage() for record in caplog.records)
 
 
-@pytest.mark.parametrize("answer", [None, START, 7], ids=["nothing", "the start", "a number"])
+@pytest.mark.rule("path-4")
+@pytest.mark.parametrize(
+    "answer",
+    [None, START, pytest.param(7, marks=pytest.mark.ours_only("there, a number leads nowhere with a warning"))],
+    ids=["nothing", "the start", "a number"],
+)
 def test_a_path_must_answer_with_a_destination(drive: Drive, answer: object) -> None:
     def path(_: Words) -> object:
         return answer
@@ -150,6 +162,7 @@ def test_a_path_must_answer_with_a_destination(drive: Drive, answer: object) -> 
         drive.invoke(compiled(leading(path)), {})
 
 
+@pytest.mark.rule("path-3")
 def test_an_answer_that_is_not_in_the_map_is_an_error_that_names_it(drive: Drive) -> None:
     def path(_: Words) -> str:
         return "elsewhere"
@@ -158,6 +171,7 @@ def test_an_answer_that_is_not_in_the_map_is_an_error_that_names_it(drive: Drive
         drive.invoke(compiled(leading(path, {"here": "b"})), {})
 
 
+@pytest.mark.rule("build-1")
 def test_a_map_to_nobody_does_not_compile() -> None:
     with pytest.raises(ValueError, match="'a' node, 'truth' branch found unknown target 'nobody'"):
         leading(truth, {True: "nobody"}).compile()

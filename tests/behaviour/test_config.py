@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.behaviour.drivers import Drive, compiled
+from tests.behaviour.drivers import Drive, compiled, thread
 from tests.behaviour.states import Update, Words, chain, gives, says
 
 from phalanx.config import RunnableConfig
@@ -22,12 +22,32 @@ def looking() -> StateGraph[Words]:
     return builder
 
 
+def users(seen: Any) -> dict[str, Any]:
+    """What of a task's configurable values is the user's."""
+    ours = ("__pregel_", "checkpoint_", "thread_id")
+    return {key: value for key, value in seen["configurable"].items() if not key.startswith(ours)}
+
+
+@pytest.mark.rule("config-1")
 def test_configurable_values_reach_nodes(drive: Drive) -> None:
     config: RunnableConfig = {"configurable": {"model": "m", "nested": {"a": [1]}}, "tags": ["t"]}
     seen = drive.invoke(compiled(looking()), {}, config)["other"]
 
-    assert seen["configurable"] == {"model": "m", "nested": {"a": [1]}}
+    assert users(seen) == {"model": "m", "nested": {"a": [1]}}
     assert seen["tags"] == ["t"]
+
+
+@pytest.mark.rule("config-2")
+def test_the_engine_s_own_settings_are_in_no_config_that_is_returned(drive_kept: Drive) -> None:
+    graph, config = drive_kept.keeping(chain("a")), thread("own settings", metadata={"user": "u"})
+    drive_kept.invoke(graph, {}, {**config, "configurable": {**config.get("configurable", {}), "model": "m"}})
+    state = drive_kept.get_state(graph, config)
+
+    assert set(state.config.get("configurable") or {}) == {"thread_id", "checkpoint_ns", "checkpoint_id"}
+    assert state.metadata is not None
+    metadata: dict[str, Any] = dict(state.metadata)
+    assert (metadata["user"], metadata["model"]) == ("u", "m")
+    assert not [key for key in metadata if key.startswith("__")]
 
 
 def test_a_node_is_told_where_in_the_run_it_is(drive: Drive) -> None:
@@ -41,6 +61,7 @@ def test_a_node_is_told_where_in_the_run_it_is(drive: Drive) -> None:
     assert metadata["langgraph_checkpoint_ns"].startswith("looks:")
 
 
+@pytest.mark.ours_only("there, the path has a third part")
 def test_a_packet_s_task_is_told_which_packet_it_is(drive: Drive) -> None:
     def looks(_: object, config: RunnableConfig) -> Update:
         return {"words": [str((config.get("metadata") or {})["langgraph_path"])]}
@@ -64,14 +85,16 @@ def test_a_path_may_ask_for_the_config_too(drive: Drive) -> None:
     assert drive.invoke(compiled(builder), {}, {"configurable": {"way": "c"}})["words"] == ["a", "c"]
 
 
+@pytest.mark.rule("config-1")
 def test_what_a_call_passes_wins_over_what_the_graph_was_given(drive: Drive) -> None:
     graph = compiled(looking()).with_config({"configurable": {"a": "graph", "b": "graph"}}, tags=["graph"])
     seen = drive.invoke(graph, {}, {"configurable": {"a": "call"}, "tags": ["call"]})["other"]
 
-    assert seen["configurable"] == {"a": "call", "b": "graph"}
+    assert users(seen) == {"a": "call", "b": "graph"}
     assert seen["tags"] == ["graph", "call"]
 
 
+@pytest.mark.rule("limit-2")
 @pytest.mark.parametrize("limit", [1, 3])
 def test_max_concurrency_bounds_the_tasks_that_run_at_once(drive: Drive, limit: int) -> None:
     now: list[int] = []
@@ -115,6 +138,7 @@ def test_a_graph_can_be_called_in_a_node(drive: Drive) -> None:
     assert drive.invoke(compiled(builder), {})["words"] == ["a", "given", "x", "y"]
 
 
+@pytest.mark.rule("error-1")
 def test_an_error_in_an_inner_graph_is_the_node_s_error(drive: Drive) -> None:
     def fails(_: Words) -> Update:
         raise LookupError("inside")

@@ -9,10 +9,12 @@ from phalanx.errors import GraphRecursionError
 from phalanx.graph import StateGraph
 
 
+@pytest.mark.rule("edge-1")
 def test_a_chain_runs_in_order(drive: Drive) -> None:
     assert drive.invoke(compiled(chain("a", "b", "c")), {"words": ["x"]})["words"] == ["x", "a", "b", "c"]
 
 
+@pytest.mark.rule("edge-1")
 def test_nodes_after_the_same_node_run_in_the_same_step(drive: Drive) -> None:
     builder = chain("a")
     for name in ("b", "c"):
@@ -24,6 +26,7 @@ def test_nodes_after_the_same_node_run_in_the_same_step(drive: Drive) -> None:
     assert [each["words"] for each in values] == [["a"], ["a", "b", "c"]]
 
 
+@pytest.mark.rule("edge-1")
 def test_two_plain_edges_into_a_node_run_it_once_a_step_that_they_come_from(drive: Drive) -> None:
     """``d`` follows ``b`` and ``c``, which run in one step, and ``e``, which runs in the next."""
     builder = fan_out("b", "c")
@@ -36,6 +39,7 @@ def test_two_plain_edges_into_a_node_run_it_once_a_step_that_they_come_from(driv
     assert drive.invoke(compiled(builder), {})["words"] == ["b", "c", "d", "e", "d"]
 
 
+@pytest.mark.rule("join-1")
 def test_a_join_runs_once_after_all_its_sources_in_whichever_steps_they_ran(drive: Drive) -> None:
     builder = chain("a1", "a2", "a3")
     builder.add_node("b", says("b"))
@@ -46,6 +50,7 @@ def test_a_join_runs_once_after_all_its_sources_in_whichever_steps_they_ran(driv
     assert drive.invoke(compiled(builder), {})["words"] == ["a1", "b", "a2", "a3", "join"]
 
 
+@pytest.mark.rule("join-1")
 def test_a_join_whose_sources_do_not_all_run_does_not_run(drive: Drive) -> None:
     builder = fan_out("a")
     builder.add_node("never", says("never"))
@@ -55,6 +60,7 @@ def test_a_join_whose_sources_do_not_all_run_does_not_run(drive: Drive) -> None:
     assert drive.invoke(compiled(builder), {})["words"] == ["a"]
 
 
+@pytest.mark.rule("join-1")
 def test_a_join_starts_over_after_it_ran(drive: Drive) -> None:
     def round_is_over(state: Words) -> str | list[str]:
         return ["a", "b"] if state["words"].count("join") < 3 else END
@@ -79,6 +85,7 @@ def test_a_deferred_node_runs_once_when_nothing_else_is_left(drive: Drive) -> No
     assert drive.invoke(compiled(builder), {})["words"] == ["a1", "b", "a2", "a3", "last"]
 
 
+@pytest.mark.rule("defer-1")
 def test_what_follows_a_deferred_node_runs_after_it(drive: Drive) -> None:
     builder = chain("a", "b")
     builder.add_node("later", says("later"), defer=True)
@@ -110,10 +117,12 @@ def counting(limit: int) -> StateGraph[Words]:
     return builder
 
 
+@pytest.mark.rule("edge-1")
 def test_a_loop_runs_until_its_path_leaves_it(drive: Drive) -> None:
     assert drive.invoke(compiled(counting(4)), {}) == {"words": ["w0", "w1", "w2", "w3"], "count": 4}
 
 
+@pytest.mark.rule("limit-1")
 def test_k_steps_of_nodes_need_a_recursion_limit_of_k_plus_one(drive: Drive) -> None:
     graph = compiled(chain("a", "b", "c"))
 
@@ -122,11 +131,13 @@ def test_k_steps_of_nodes_need_a_recursion_limit_of_k_plus_one(drive: Drive) -> 
         drive.invoke(graph, {}, {"recursion_limit": 3})
 
 
+@pytest.mark.rule("limit-1")
 def test_a_recursion_error_is_a_python_recursion_error(drive: Drive) -> None:
     with pytest.raises(RecursionError):
         drive.invoke(compiled(counting(99)), {}, {"recursion_limit": 5})
 
 
+@pytest.mark.rule("limit-1")
 def test_a_run_that_reached_its_limit_goes_on_with_a_new_limit(drive_kept: Drive) -> None:
     graph, config = drive_kept.keeping(counting(4)), thread("limits", recursion_limit=3)
     with pytest.raises(GraphRecursionError):
@@ -136,6 +147,7 @@ def test_a_run_that_reached_its_limit_goes_on_with_a_new_limit(drive_kept: Drive
     assert drive_kept.invoke(graph, None, {**config, "recursion_limit": 20})["count"] == 4
 
 
+@pytest.mark.rule("limit-1")
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_recursion_limit_below_one_is_refused(drive: Drive, limit: int) -> None:
     with pytest.raises(ValueError, match="recursion_limit must be at least 1"):

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import pytest
 from tests.behaviour.drivers import Drive, compiled
+from tests.behaviour.reference import ON_REFERENCE
 from tests.behaviour.states import Update, Words, chain, fan_out, gives
 from typing_extensions import TypedDict
 
@@ -55,6 +56,7 @@ def test_a_node_s_error_reaches_the_caller_as_it_is(drive: Drive, error: Excepti
     assert {**vars(caught.value), "__notes__": None} == {**vars(error), "__notes__": None}
 
 
+@pytest.mark.rule("error-1")
 def test_an_error_says_which_task_it_came_from(drive: Drive) -> None:
     with pytest.raises(ValueError, match="v") as caught:
         drive.invoke(compiled(raising(ValueError("v"))), {})
@@ -75,6 +77,7 @@ def test_an_error_shows_the_lines_that_raised_it(drive: Drive) -> None:
         assert any(entry.name == "fails" for entry in caught.traceback)
 
 
+@pytest.mark.ours_only("there, one of the errors is raised, by chance of timing")
 @pytest.mark.not_on("inline-async", "siblings_finish")
 def test_of_several_failures_the_first_by_name_is_raised_and_the_others_are_mentioned(drive: Drive) -> None:
     def fails(name: str) -> Any:
@@ -93,6 +96,7 @@ def test_of_several_failures_the_first_by_name_is_raised_and_the_others_are_ment
     assert any("2 more tasks of this superstep failed (nodes: b, c)" in note for note in caught.value.__notes__)
 
 
+@pytest.mark.rule("step-9")
 @pytest.mark.parametrize("output", [5, "text", ["a list"], {"a set"}, object], ids=repr)
 def test_a_node_must_return_a_dict(drive: Drive, output: object) -> None:
     def returns(_: Words) -> object:
@@ -102,7 +106,8 @@ def test_a_node_must_return_a_dict(drive: Drive, output: object) -> None:
     builder.add_node("returns", returns)
     builder.add_edge(START, "returns")
 
-    with pytest.raises(InvalidUpdateError, match=r"^Expected dict, got .*the return value of node 'returns'"):
+    more = "" if ON_REFERENCE else "the return value of node 'returns'"
+    with pytest.raises(InvalidUpdateError, match=rf"^Expected dict, got .*{more}"):
         drive.invoke(compiled(builder), {})
 
 
@@ -182,6 +187,7 @@ def test_a_config_that_cannot_travel_is_refused(drive: Drive) -> None:
 # --- graphs that are not whole ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("build-1")
 def test_a_graph_without_a_way_in_does_not_compile() -> None:
     builder = StateGraph(Words)
     builder.add_node("a", gives(None))
@@ -190,6 +196,7 @@ def test_a_graph_without_a_way_in_does_not_compile() -> None:
         builder.compile()
 
 
+@pytest.mark.rule("build-1")
 @pytest.mark.parametrize(
     ("edge", "message"),
     [
@@ -202,10 +209,11 @@ def test_a_graph_without_a_way_in_does_not_compile() -> None:
     ids=["to nobody", "from nobody", "from the end", "to the start", "a join of nobody"],
 )
 def test_an_edge_that_leads_nowhere_does_not_compile(edge: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message.partition(";")[0] if ON_REFERENCE else message):
         chain("a").add_edge(*edge).compile()
 
 
+@pytest.mark.rule("build-2")
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -221,8 +229,10 @@ def test_a_node_s_name_must_be_free(name: str, message: str) -> None:
         chain("a").add_node(name, gives(None))
 
 
+@pytest.mark.rule("build-2")
 def test_a_node_must_be_callable() -> None:
-    with pytest.raises(TypeError, match="must be a function, a callable object or have invoke"):
+    words = "Expected a Runnable" if ON_REFERENCE else "must be a function, a callable object or have invoke"
+    with pytest.raises(TypeError, match=words):
         StateGraph(Words).add_node("a", 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
@@ -234,6 +244,7 @@ class Unreducible(TypedDict):
     key: Annotated[list[int], one]
 
 
+@pytest.mark.rule("build-3")
 def test_a_reducer_must_take_two_arguments() -> None:
     with pytest.raises(ValueError, match="Invalid reducer signature"):
         StateGraph(Unreducible)
@@ -244,14 +255,16 @@ class Summed(TypedDict):
 
 
 class Joined(TypedDict):
-    key: Annotated[int, max]
+    key: Annotated[int, operator.mul]
 
 
+@pytest.mark.rule("build-5")
 def test_a_key_cannot_have_two_reducers() -> None:
     with pytest.raises(ValueError, match="Channel 'key' already exists with a different type"):
         StateGraph(Summed, output_schema=Joined)
 
 
+@pytest.mark.rule("build-4")
 def test_a_checkpointer_must_be_a_saver() -> None:
     with pytest.raises(TypeError, match="Invalid checkpointer provided"):
         chain("a").compile(object())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -89,6 +89,7 @@ def test_threads_do_not_see_each_other(drive_kept: Drive) -> None:
     assert drive_kept.invoke(graph, {}, thread("another"))["words"] == ["a"]
 
 
+@pytest.mark.rule("config-2")
 def test_the_config_s_metadata_and_plain_settings_are_stored_with_each_state(drive_kept: Drive) -> None:
     graph, config = drive_kept.keeping(chain("a")), thread("metadata", metadata={"user": "u", "nested": {"no": 1}})
     config["configurable"] = {**config.get("configurable", {}), "model": "m", "__hidden": "h"}
@@ -225,6 +226,7 @@ def test_a_run_can_fail_again_and_again_and_still_be_finished(drive_kept: Drive)
     assert drive_kept.invoke(graph, None, config)["words"] == ["a", "done"]
 
 
+@pytest.mark.ours_only("there, what the node wrote is kept, and its path is not asked again")
 def test_a_failed_path_counts_as_its_node_s_failure(drive_kept: Drive) -> None:
     ran = Counter[str]()
 
@@ -316,6 +318,7 @@ def test_a_saver_needs_a_thread(drive: Drive) -> None:
         drive.invoke(compiled(chain("a"), InMemorySaver()), {})
 
 
+@pytest.mark.rule("private-3")
 @pytest.mark.parametrize("kept", [True, False])
 def test_nothing_to_run_is_an_error(drive: Drive, kept: bool) -> None:
     graph = drive.keeping(chain("a")) if kept else compiled(chain("a"))

@@ -31,18 +31,21 @@ def sending(*packets: Send | str) -> StateGraph[Words]:
     return builder
 
 
+@pytest.mark.rule("packet-1")
 @pytest.mark.parametrize("arg", [{"words": ["own"]}, {}, None, 5, "text", [1, (2, 3)], {1: {2}}], ids=repr)
 def test_a_packet_brings_exactly_its_argument(drive: Drive, arg: object) -> None:
     """It is not merged with the state, and need not look like it."""
     assert drive.invoke(compiled(sending(Send("work", arg))), {"last": "x"})["words"] == ["plan", repr(arg)]
 
 
+@pytest.mark.rule("step-2")
 def test_results_come_in_the_order_of_the_packets(drive: Drive) -> None:
     packets = [Send("work", number) for number in range(25)]
 
     assert drive.invoke(compiled(sending(*packets)), {})["words"] == ["plan", *map(str, range(25))]
 
 
+@pytest.mark.rule("packet-2")
 def test_a_node_can_run_for_packets_and_for_an_edge_in_the_same_step(drive: Drive) -> None:
     """The task of the edge comes first in the order of writes."""
     graph = compiled(sending(Send("work", 1), "work", Send("work", 2)))
@@ -52,6 +55,7 @@ def test_a_node_can_run_for_packets_and_for_an_edge_in_the_same_step(drive: Driv
     assert "'count': 0" in words[1]
 
 
+@pytest.mark.rule("packet-3")
 def test_what_follows_a_fan_out_runs_once(drive: Drive) -> None:
     builder = sending(*[Send("work", number) for number in range(10)])
     builder.add_node("report", says("report"))
@@ -60,6 +64,7 @@ def test_what_follows_a_fan_out_runs_once(drive: Drive) -> None:
     assert drive.invoke(compiled(builder), {})["words"][-2:] == ["9", "report"]
 
 
+@pytest.mark.rule("defer-1")
 def test_a_deferred_node_does_not_wait_for_packets(drive: Drive) -> None:
     """Packets trigger no node by a channel, so after a step that made only packets nothing counts as left."""
 
@@ -117,6 +122,7 @@ class Job:
     parts: list[int]
 
 
+@pytest.mark.rule("packet-1")
 def test_an_argument_may_be_an_instance_of_a_class_of_the_state(drive: Drive) -> None:
     def work(job: Job) -> Update:
         return {"words": [job.name, str(job.parts)]}
@@ -142,16 +148,20 @@ def test_a_path_of_a_packet_s_node_reads_the_state(drive: Drive) -> None:
     assert drive.invoke(compiled(builder), {})["words"][-1] == "seen"
 
 
+@pytest.mark.rule("packet-4")
+@pytest.mark.ours_only("there, the packet is logged and dropped")
 def test_a_packet_for_nobody_is_an_error_that_names_it_and_who_there_is(drive: Drive) -> None:
     with pytest.raises(UnknownNodeError, match=r"node 'plan' sent a packet to 'wrok'.*its nodes are: plan, work"):
         drive.invoke(compiled(sending(Send("wrok", 1))), {})
 
 
+@pytest.mark.rule("packet-5")
 def test_a_packet_for_the_end_is_an_error(drive: Drive) -> None:
     with pytest.raises(InvalidUpdateError, match="Cannot send a packet to the END node"):
         drive.invoke(compiled(sending(Send(END, 1))), {})
 
 
+@pytest.mark.rule("step-2")
 def test_packets_of_several_nodes_run_in_the_order_of_their_senders(drive: Drive) -> None:
     def sends(name: str) -> Any:
         def send(_: Words) -> Command[str]:

@@ -16,6 +16,7 @@ from phalanx.graph import StateGraph
 from phalanx.types import Overwrite
 
 
+@pytest.mark.rule("step-1")
 def test_all_tasks_of_a_step_read_the_state_of_its_start(drive: Drive) -> None:
     def counts(state: Words) -> Update:
         return {"words": [str(len(state["words"]))]}
@@ -28,6 +29,7 @@ def test_all_tasks_of_a_step_read_the_state_of_its_start(drive: Drive) -> None:
     assert drive.invoke(compiled(builder), {"words": ["x"]})["words"] == ["x", "1", "1", "1"]
 
 
+@pytest.mark.rule("step-2")
 def test_updates_are_applied_in_name_order_whatever_finishes_first(drive: Drive) -> None:
     later_is_done = threading.Event()
 
@@ -48,6 +50,8 @@ def test_updates_are_applied_in_name_order_whatever_finishes_first(drive: Drive)
     assert drive.invoke(compiled(builder), {})["words"] == ["a", "b"]
 
 
+@pytest.mark.rule("channel-2")
+@pytest.mark.rule("channel-1")
 def test_a_reducer_key_is_there_before_anything_is_written_and_a_plain_key_is_not(drive: Drive) -> None:
     def looks(state: Words) -> Update:
         return {"words": sorted(state)}
@@ -59,6 +63,7 @@ def test_a_reducer_key_is_there_before_anything_is_written_and_a_plain_key_is_no
     assert drive.invoke(compiled(builder), {}) == {"words": ["count", "words"], "count": 0}
 
 
+@pytest.mark.rule("step-3")
 def test_two_writes_to_a_plain_key_in_a_step_are_an_error(drive: Drive) -> None:
     builder = fan_out("a", "b")
     builder.add_node("c", gives({"last": "c"}))
@@ -70,6 +75,8 @@ def test_two_writes_to_a_plain_key_in_a_step_are_an_error(drive: Drive) -> None:
         drive.invoke(compiled(builder), {})
 
 
+@pytest.mark.rule("step-3")
+@pytest.mark.ours_only("there, reading such a thread raises the step's error")
 def test_writes_that_contradict_each_other_leave_the_checkpoint_untouched(drive_kept: Drive) -> None:
     def writes(state: Words) -> Update:
         return {"last": "mine", "words": ["lost"]}
@@ -90,6 +97,7 @@ def test_writes_that_contradict_each_other_leave_the_checkpoint_untouched(drive_
     assert state.metadata["step"] == 1
 
 
+@pytest.mark.rule("step-7")
 def test_keys_outside_the_state_are_dropped(drive: Drive) -> None:
     builder = StateGraph(Words)
     builder.add_node("a", gives({"last": "x", "nowhere": 1}))
@@ -98,6 +106,7 @@ def test_keys_outside_the_state_are_dropped(drive: Drive) -> None:
     assert drive.invoke(compiled(builder), {"strange": 1}) == {"words": [], "count": 0, "last": "x"}
 
 
+@pytest.mark.rule("channel-4")
 @pytest.mark.parametrize(
     "form",
     [
@@ -115,6 +124,7 @@ def test_an_overwrite_replaces_what_was_reduced_and_drops_what_is_written_beside
     assert drive.invoke(compiled(builder), {"words": ["old"]})["words"] == ["new"]
 
 
+@pytest.mark.rule("channel-4")
 def test_two_overwrites_in_a_step_are_an_error(drive: Drive) -> None:
     builder = StateGraph(Words)
     for name in ("a", "b"):
@@ -125,6 +135,7 @@ def test_two_overwrites_in_a_step_are_an_error(drive: Drive) -> None:
         drive.invoke(compiled(builder), {})
 
 
+@pytest.mark.rule("step-8")
 def test_a_node_that_returns_nothing_is_done(drive: Drive) -> None:
     builder = chain("a")
     builder.add_node("quiet", silent)
@@ -145,6 +156,7 @@ def test_a_run_that_writes_nothing_returns_nothing(drive: Drive) -> None:
     assert drive.invoke(compiled(builder), {"count": 0}) == {"words": [], "count": 0}
 
 
+@pytest.mark.rule("root-1")
 def test_a_state_that_is_not_a_class_is_one_value(drive: Drive) -> None:
     def doubles(state: list[int]) -> list[int]:
         return state
@@ -190,22 +202,26 @@ def _answering() -> StateGraph[Any]:
     return builder
 
 
+@pytest.mark.rule("private-2")
 def test_a_run_returns_the_keys_of_the_output_schema_only(drive: Drive) -> None:
     assert drive.invoke(compiled(_answering()), {"question": "q"}) == {"answer": "{'secret': 7}"}
 
 
+@pytest.mark.rule("private-2")
 def test_input_keys_outside_the_input_schema_are_dropped(drive: Drive) -> None:
     values = drive.stream(compiled(_answering()), {"question": "q", "notes": ["given"]}, stream_mode="values")
 
     assert values[0] == {"question": "q"}
 
 
+@pytest.mark.rule("private-1")
 def test_a_node_reads_the_schema_its_parameter_is_annotated_with(drive: Drive) -> None:
     updates = drive.stream(compiled(_answering()), {"question": "q", "answer": "given"})
 
     assert updates[0]["thinks"]["notes"] == ["question"]
 
 
+@pytest.mark.rule("private-2")
 def test_private_keys_are_shared_by_the_nodes_that_declare_them_and_are_part_of_the_kept_state(
     drive_kept: Drive,
 ) -> None:
@@ -220,6 +236,7 @@ def test_private_keys_are_shared_by_the_nodes_that_declare_them_and_are_part_of_
     }
 
 
+@pytest.mark.rule("step-2")
 def test_a_reducer_sees_every_write_once_and_in_order(drive: Drive) -> None:
     names = [f"n{number:02}" for number in range(20)]
 
