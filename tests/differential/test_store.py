@@ -211,6 +211,48 @@ def test_the_same_searches_by_meaning_find_the_same(
     assert all(texts in here for texts in there)
 
 
+def indexed(make: Callable[..., Any], *fields: str) -> Any:
+    """A store that finds by how many r, g and b there are."""
+
+    def count(texts: Sequence[str]) -> list[list[float]]:
+        return [[float(text.count(letter)) for letter in "rgb"] for text in texts]
+
+    return make(index={"dims": 3, "embed": count, "fields": [*fields]})
+
+
+PHRASES: Final = st.text("rgb", max_size=4)
+DOCUMENTS: Final = st.fixed_dictionaries({"x": PHRASES}, optional={"y": st.lists(PHRASES, max_size=3)})
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    documents=st.lists(DOCUMENTS, min_size=2, max_size=8),
+    query=PHRASES,
+    limit=st.integers(1, 8),
+    offset=st.integers(0, 3),
+)
+def test_the_same_ranks(documents: list[dict[str, Any]], query: str, limit: int, offset: int) -> None:
+    stores = indexed(InMemoryStore, "x", "y[*]"), indexed(Theirs, "x", "y[*]")
+    for store in stores:
+        for key, document in enumerate(documents):
+            store.put(("a",), str(key), document)
+    mine, other = (plain(store.search((), query=query, limit=limit, offset=offset)) for store in stores)
+    assert mine == other
+
+
+LISTS: Final = st.lists(st.sampled_from([1, 2, "1"]), max_size=3)
+
+
+@settings(max_examples=100, deadline=None)
+@given(values=st.lists(LISTS, min_size=1, max_size=5), wish=st.one_of(LISTS, LISTS.map(tuple)))
+def test_the_same_lists_fit(values: list[list[object]], wish: object) -> None:
+    mine, other = InMemoryStore(), Theirs()
+    for store in (mine, other):
+        for key, value in enumerate(values):
+            store.put(("a",), str(key), {"x": value})
+    assert plain(mine.search((), filter={"x": wish})) == plain(other.search((), filter={"x": wish}))
+
+
 @settings(max_examples=300, deadline=None)
 @given(path=st.text("xyz.*[]{}0-1,$ ", max_size=10), value=NESTED)
 def test_a_path_leads_to_the_same_texts(path: str, value: object) -> None:
@@ -317,15 +359,6 @@ def test_items_as_json(module: Any) -> None:
     assert found.dict() == {**kwargs, "score": 0.5}
     assert item.namespace == ("a", "b")
     assert (item == found, found == item, hash(item) == hash(found), item == kwargs) == (True, True, True, False)
-
-
-def indexed(make: Callable[..., Any], *fields: str) -> Any:
-    """A store that finds by how many r, g and b there are."""
-
-    def embed(texts: Sequence[str]) -> list[list[float]]:
-        return [[float(text.count(letter)) for letter in "rgb"] for text in texts]
-
-    return make(index={"dims": 3, "embed": embed, "fields": [*fields]})
 
 
 def keys_and_scores(store: Any, **kwargs: Any) -> list[tuple[str, float | None]]:

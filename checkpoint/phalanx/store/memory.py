@@ -252,7 +252,7 @@ def _dot(one: Iterable[float], other: Iterable[float]) -> float:
 
 def _found(op: SearchOp, query: _Vector | None, candidates: Iterable[_Held]) -> list[SearchItem]:
     fitting = [held for held in candidates if not op.filter or fits(held.item.value, op.filter)]
-    page = slice(op.offset, op.limit)
+    page = slice(op.offset, op.offset + op.limit)
     ranked = [(None, held.item) for held in fitting] if query is None else _ranked(query, fitting)
     return [
         SearchItem(item.namespace, item.key, item.value, item.created_at, item.updated_at, score)
