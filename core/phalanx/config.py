@@ -39,9 +39,15 @@ _KNOWN: Final = frozenset(RunnableConfig.__annotations__)
 
 
 def merge_configs(*configs: RunnableConfig | Mapping[str, Any] | None) -> RunnableConfig:
-    """One config out of several; a later one wins. ``configurable`` and ``metadata`` merge by key, ``tags`` add up."""
+    """One config out of several; a later one wins. ``configurable`` and ``metadata`` merge by key, ``tags`` add up.
+
+    Raises:
+        TypeError: one is no dict.
+    """
     merged: dict[str, Any] = {}
     for config in configs:
+        if config is not None and not isinstance(config, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"a config must be a dict, such as {{'configurable': {{…}}}}; got {config!r}")
         given = cast("Mapping[str, Any]", config or {})
         for key, value in given.items():
             if value is None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from phalanx.config import RunnableConfig
 
@@ -126,6 +126,24 @@ class RetryPolicy(NamedTuple):
     jitter: bool = True
     retry_on: type[Exception] | Sequence[type[Exception]] | Callable[[Exception], bool] = default_retry_on
 
+    def check(self, where: str) -> None:
+        """Refuse numbers that mean nothing.
+
+        Args:
+            where: whose policy it is, for the message.
+
+        Raises:
+            ValueError: one is too small.
+            TypeError: one is none.
+        """
+        least: dict[str, float] = {"initial_interval": 0, "backoff_factor": 0, "max_interval": 0, "max_attempts": 1}
+        for name, smallest in least.items():
+            value: object = getattr(self, name)
+            if not isinstance(value, (int, float)) or isinstance(value, bool):
+                raise TypeError(f"{name} in the retry_policy of {where} must be a number; got {value!r}")
+            if not value >= smallest:
+                raise ValueError(f"{name} in the retry_policy of {where} must be at least {smallest}; got {value!r}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachePolicy:
@@ -138,6 +156,11 @@ class CachePolicy:
 
     key_func: Callable[..., str | bytes] | None = None
     ttl: int | None = None
+
+    def __post_init__(self) -> None:
+        ttl = cast("object", self.ttl)
+        if ttl is not None and (not isinstance(ttl, (int, float)) or isinstance(ttl, bool)):
+            raise TypeError(f"the ttl of a CachePolicy must be a number of seconds or None; got {ttl!r}")
 
 
 class Send:

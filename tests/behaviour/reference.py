@@ -81,4 +81,8 @@ def install() -> None:
 def _let_commands_be_generic() -> None:
     """``Command[str](…)`` cannot be made there: ``typing`` notes the parameter on the instance, which has slots."""
     command: Any = importlib.import_module("langgraph.types").Command
-    command.__class_getitem__ = classmethod(lambda cls, _: cls)
+
+    def unchanged(cls: object, _: object) -> object:
+        return cls
+
+    command.__class_getitem__ = classmethod(unchanged)

@@ -1,5 +1,8 @@
 """Graphs and schemas that are not whole: what is refused, when, and with which words."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
 import operator
 from collections.abc import Callable
 from typing import Annotated, Any

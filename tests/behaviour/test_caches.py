@@ -1,5 +1,8 @@
 """Caches: a node's writes are remembered and used again for the same input, in whichever run or thread."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 from typing import Any
 
 import pytest

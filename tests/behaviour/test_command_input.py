@@ -1,5 +1,8 @@
 """A command as a run's input: an update of the thread's state, and where to go on."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 from typing import Any
 
 import pytest
@@ -74,6 +77,14 @@ def test_on_a_fresh_thread_a_command_starts_the_graph_beside_what_it_says(drive:
         "count": 0,
         "last": "u",
     }
+
+
+@pytest.mark.rule("input-2")
+@pytest.mark.ours_only("there, the update is applied twice on a fresh thread")
+def test_on_a_fresh_thread_a_command_s_update_is_applied_once(drive: Drive) -> None:
+    command = Command[str](update={"words": ["u"]}, goto="c")
+
+    assert drive.invoke(compiled(graph_of_words()), command)["words"] == ["u", "a", "c", "b", "d"]
 
 
 @pytest.mark.rule("input-2")

@@ -1,5 +1,8 @@
 """Error handlers: what runs in the place of a node that failed for good, and what becomes of the run."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 import asyncio
 from typing import Any
 
@@ -89,6 +92,15 @@ def test_a_packet_s_handler_is_given_the_packet_s_argument(drive: Drive) -> None
 @pytest.mark.rule("handler-2")
 def test_a_handler_that_does_not_ask_for_the_error_gets_none(drive: Drive) -> None:
     assert drive.invoke(compiled(alone(fails, error_handler=says("handled"))), {})["words"] == ["handled"]
+
+
+@pytest.mark.rule("handler-2")
+def test_a_handler_asks_for_the_error_by_its_annotation(drive: Drive) -> None:
+    def handles(_: Words, error: Any) -> Update:
+        return {"words": [str(error)]}
+
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'error'"):
+        drive.invoke(compiled(alone(fails, error_handler=handles)), {})
 
 
 @pytest.mark.rule("handler-3")
@@ -298,7 +310,7 @@ def test_a_default_timeout_is_for_nodes_that_have_none(drive: Drive) -> None:
         return {}
 
     async def slow(_: Words) -> Update:
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
         return {"words": ["slow"]}
 
     async def kind(_: Words, error: NodeError) -> Update:
@@ -307,7 +319,7 @@ def test_a_default_timeout_is_for_nodes_that_have_none(drive: Drive) -> None:
     builder = alone(hangs, error_handler=kind)
     builder.add_node("slow", slow, timeout=60)
     builder.add_edge(START, "slow")
-    builder.set_node_defaults(timeout=0.02)
+    builder.set_node_defaults(timeout=0.2)
 
     assert sorted(drive.invoke(compiled(builder), {})["words"]) == ["NodeTimeoutError", "slow"]
 

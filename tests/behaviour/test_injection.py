@@ -1,5 +1,8 @@
 """What a node is given beside the state: it asks by the names of its parameters."""
 
+# Some nodes have parameters without annotations.
+# pyright: reportUnknownArgumentType=false
+
 import functools
 from collections.abc import Callable
 from typing import Any, Optional
@@ -10,6 +13,7 @@ from tests.behaviour.states import Flaky, Update, Words, alone, chain, says
 from tests.behaviour.stores import BaseStore, InMemoryStore
 
 from phalanx.config import RunnableConfig, get_config, get_store, get_stream_writer
+from phalanx.errors import NodeError
 from phalanx.runtime import Runtime, get_runtime
 from phalanx.types import StreamWriter
 
@@ -263,9 +267,17 @@ def test_there_is_nothing_previous_in_a_graph_of_nodes(drive: Drive) -> None:
 
 
 @pytest.mark.rule("inject-4")
+def test_a_node_that_asks_for_an_error_gets_none_since_none_was_raised(drive: Drive) -> None:
+    def node(_: Words, error: NodeError) -> Update:
+        return {"other": error}
+
+    assert drive.invoke(compiled(alone(node)), {})["other"] is None
+
+
+@pytest.mark.rule("inject-4")
 def test_a_node_may_ask_for_everything_in_any_order(drive: Drive) -> None:
     def node(_: Words, runtime: Runtime, store: BaseStore, *, writer: StreamWriter, config: RunnableConfig) -> Update:
-        asked = (runtime.store is not None, store is not None, callable(writer), "configurable" in config)
+        asked = (runtime.store is not None, bool(store), callable(writer), "configurable" in config)
         return {"other": list(asked)}
 
     assert drive.invoke(compiled(alone(node), store=InMemoryStore()), {}, CONFIG)["other"] == [True] * 4
@@ -274,7 +286,7 @@ def test_a_node_may_ask_for_everything_in_any_order(drive: Drive) -> None:
 @pytest.mark.rule("inject-4")
 def test_a_path_may_ask_for_what_a_node_may_ask_for(drive: Drive) -> None:
     def path(_: Words, runtime: Runtime, store: BaseStore, config: RunnableConfig) -> str:
-        found = (store is not None, runtime.context == {"user": "u"}, "model" in (config.get("configurable") or {}))
+        found = (bool(store), runtime.context == {"user": "u"}, "model" in (config.get("configurable") or {}))
         return "b" if all(found) else "c"
 
     builder = chain("a")
@@ -297,7 +309,7 @@ def test_outside_of_a_node_there_is_nothing_to_ask_for(ask: Callable[[], object]
 def test_a_function_that_a_node_calls_can_ask_for_the_config_and_the_runtime(drive: Drive) -> None:
     def deep() -> list[object]:
         runtime = get_runtime()
-        return [get_config()["metadata"]["langgraph_node"], runtime.context]
+        return [(get_config().get("metadata") or {})["langgraph_node"], runtime.context]
 
     def node(_: Words) -> Update:
         return {"other": deep()}
@@ -309,7 +321,7 @@ def test_a_function_that_a_node_calls_can_ask_for_the_config_and_the_runtime(dri
 @pytest.mark.not_on("inline", "coroutine_nodes")
 def test_so_can_one_that_a_coroutine_node_calls(drive: Drive) -> None:
     async def node(_: Words) -> Update:
-        return {"other": [get_config()["metadata"]["langgraph_node"], get_runtime().context]}
+        return {"other": [(get_config().get("metadata") or {})["langgraph_node"], get_runtime().context]}
 
     assert drive.invoke(compiled(alone(node)), {}, context="c")["other"] == ["a", "c"]
 

@@ -146,7 +146,7 @@ def test_a_superstep_in_time_is_not_disturbed_and_each_has_its_full_time(drive: 
     waits = threading.Event()
 
     def slow(_: Words) -> Update:
-        waits.wait(0.2)
+        waits.wait(0.25)
         return {"count": 1}
 
     builder = alone(slow)
@@ -154,7 +154,7 @@ def test_a_superstep_in_time_is_not_disturbed_and_each_has_its_full_time(drive: 
         builder.add_node(name, slow)
         builder.add_edge(before, name)
     graph = compiled(builder)
-    graph.step_timeout = 0.5
+    graph.step_timeout = 0.7
 
     assert drive.invoke(graph, {})["count"] == 3
 

@@ -1,5 +1,8 @@
 """State keys whose value the engine works out: how many steps are left, and whether this is the last."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 import logging
 import operator
 from typing import Annotated, Any, NotRequired, Required

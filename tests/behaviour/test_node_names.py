@@ -1,5 +1,8 @@
 """What nodes are called."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 import enum
 import functools
 from typing import Any
@@ -58,6 +61,12 @@ async def coroutine(_: Words) -> Update:
 )
 def test_a_node_is_called_after_its_action(action: Any, name: str) -> None:
     assert list(StateGraph(Words).add_node(action).nodes) == [name]
+
+
+@pytest.mark.rule("names-1")
+@pytest.mark.ours_only("there, it is called `partial`")
+def test_a_partial_is_called_after_its_function() -> None:
+    assert list(StateGraph(Words).add_node(functools.partial(function)).nodes) == ["function"]
 
 
 @pytest.mark.rule("names-1")

@@ -1,5 +1,8 @@
 """States that are pydantic models or dataclasses: what nodes get, what their instances write, what is validated."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
 import dataclasses
 import operator
 from typing import Annotated, Any

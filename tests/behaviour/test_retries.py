@@ -1,5 +1,8 @@
 """Retry policies: which failures are tried again, how often, after how long, and what stays of a failed attempt."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 import asyncio
 import time
 from typing import Any
@@ -15,7 +18,8 @@ from phalanx.types import Command, RetryPolicy, Send, default_retry_on
 
 def soon(**fields: Any) -> RetryPolicy:
     """A policy that hardly waits."""
-    return RetryPolicy(**{"initial_interval": 0.001, "jitter": False, "retry_on": Exception, **fields})
+    every: dict[str, Any] = {"initial_interval": 0.001, "jitter": False, "retry_on": Exception, **fields}
+    return RetryPolicy(**every)
 
 
 class UnknownTroubleError(Exception):

@@ -1,5 +1,8 @@
 """States that are one value: the whole return value of a node is the update."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 import operator
 from typing import Annotated, Any
 

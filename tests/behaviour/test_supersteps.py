@@ -1,5 +1,8 @@
 """What a superstep is made of: tasks in an order, one version for all that changed, values that last for one step."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
 import collections.abc
 import logging
 import operator

@@ -1,5 +1,8 @@
 """Timeouts: how long one attempt of a task may take, in all or between two signs of life."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 import asyncio
 import threading
 from datetime import timedelta
@@ -77,10 +80,10 @@ def test_a_timeout_is_the_node_s_alone(drive: Drive) -> None:
     """The node beside it takes as long as it likes."""
 
     async def slow(_: Words) -> Update:
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
         return {"words": ["slow"]}
 
-    builder = alone(at_once, timeout=0.03)
+    builder = alone(at_once, timeout=0.2)
     builder.add_node("slow", slow)
     builder.add_edge(START, "slow")
 
@@ -109,7 +112,7 @@ def test_running_out_of_time_is_no_error_of_the_operating_system() -> None:
 def test_running_out_of_time_is_tried_again_by_default(drive: Drive) -> None:
     node = Hanging(times=1)
 
-    assert drive.invoke(compiled(alone(node, timeout=0.05, retry_policy=SOON)), {})["words"] == ["done"]
+    assert drive.invoke(compiled(alone(node, timeout=0.2, retry_policy=SOON)), {})["words"] == ["done"]
     assert node.calls == 2
 
 
@@ -119,7 +122,7 @@ def test_each_attempt_has_its_full_time(drive: Drive) -> None:
     """Two attempts hang for their whole time, and the third still has some."""
     node = Hanging(times=2)
 
-    assert drive.invoke(compiled(alone(node, timeout=0.05, retry_policy=SOON)), {})["words"] == ["done"]
+    assert drive.invoke(compiled(alone(node, timeout=0.2, retry_policy=SOON)), {})["words"] == ["done"]
     assert node.calls == 3
 
 
@@ -135,7 +138,7 @@ def test_an_attempt_that_ran_out_of_time_loses_what_it_wrote(drive: Drive) -> No
             await asyncio.Event().wait()
         return "b"
 
-    builder = alone(at_once, timeout=0.05, retry_policy=SOON)
+    builder = alone(at_once, timeout=0.2, retry_policy=SOON)
     builder.add_node("b", says("b"))
     builder.add_conditional_edges("a", path)
 

@@ -149,6 +149,15 @@ def test_blobs_are_told_from_the_retries_before_them(keyspace: Keyspace) -> None
     assert retries(step, "b", "c") == {"b": b"again", "c": b"again"}
 
 
+def test_a_blob_that_is_there_is_not_changed_by_a_worker(keyspace: Keyspace) -> None:
+    step = Superstep.of(keyspace)
+    step.store.store_blobs({"one": b"1"})
+
+    at_work(step, "a").record({"a": b"done"}, {"one": b"other bytes"})
+
+    assert keyspace.fields(step.store.keys.blobs) == {b"one": b"1"}
+
+
 def test_blobs_that_only_retries_came_with_are_not_stored(keyspace: Keyspace) -> None:
     step = Superstep.of(keyspace)
 
@@ -167,7 +176,6 @@ def test_recording_it_twice_is_harmless(keyspace: Keyspace, ttl_s: int) -> None:
     assert (step.recorded("a", "b"), retries(step, "a")) == ({"b": b"done"}, {"a": b"again"})
 
 
-@pytest.mark.xfail(reason="record.lua keeps the retry that came last, whichever attempt it is of: a run may hang")
 def test_an_attempt_that_was_taken_for_lost_does_not_hide_how_the_one_after_it_ended(keyspace: Keyspace) -> None:
     """Its coordinator has not looked yet, and nobody else will ever ring for the later attempt."""
     step = Superstep.of(keyspace)
@@ -179,7 +187,6 @@ def test_an_attempt_that_was_taken_for_lost_does_not_hide_how_the_one_after_it_e
     assert retries(step, "a") == {"a": b"of the second attempt"}
 
 
-@pytest.mark.xfail(reason="reopen.lua leaves the retries of the run before among the claims")
 def test_a_task_whose_error_is_moved_aside_begins_anew_without_the_retries_of_the_run_before(
     keyspace: Keyspace,
 ) -> None:

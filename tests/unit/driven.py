@@ -58,7 +58,8 @@ class Driven:
     def fail(
         self, task: Task, error: BaseException, *, again_s: float | None = None, first: float = 0.0
     ) -> list[Order]:
-        return self._ordered(self.run.handle(TaskFailed(task.id, error, again_s, first)))
+        attempt = self.run.attempts.get(task.id, 1)
+        return self._ordered(self.run.handle(TaskFailed(task.id, error, attempt, again_s, first)))
 
     def close(self) -> list[Order]:
         return self._ordered(self.run.close_step(self.stamp()))

@@ -76,4 +76,14 @@ class BaseCache(ABC, Generic[Value]):
         await _in_thread(self.clear, namespaces)
 
 
+def check_cache(cache: object) -> None:
+    """Refuse what is no cache. One of another library will do, if it has the same methods.
+
+    Raises:
+        TypeError: it lacks some.
+    """
+    if cache is not None and not all(hasattr(cache, name) for name in ("get", "aget", "set", "aset", "clear")):
+        raise TypeError(f"cache must be a cache, such as InMemoryCache(); got {cache!r} of type {type(cache).__name__}")
+
+
 __all__ = ["BaseCache", "FullKey", "Namespace"]

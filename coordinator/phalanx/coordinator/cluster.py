@@ -12,9 +12,10 @@ from phalanx.checkpoint.redis import RedisSaver
 from phalanx.checkpoint.redis.client import check_reachable, connect, without_password
 from phalanx.checkpoint.redis.thread_store import ThreadStore
 from phalanx.config import RunnableConfig
+from phalanx.coordinator.batches import Address
 from phalanx.coordinator.broker import Broker
 from phalanx.coordinator.cluster_driver import ClusterDriver
-from phalanx.coordinator.cluster_loop import Address, ClusterLoop, Connections
+from phalanx.coordinator.cluster_loop import ClusterLoop, Connections
 from phalanx.coordinator.default_cluster import set_default_cluster
 from phalanx.coordinator.keeping import WORKING_LIFE_S, Keeping, KeepingElsewhere
 from phalanx.coordinator.observe import RunObserver

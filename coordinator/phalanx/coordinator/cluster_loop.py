@@ -19,9 +19,10 @@ from redis.exceptions import RedisError
 from phalanx.checkpoint.packing import Packed
 from phalanx.checkpoint.redis.client import BLOCK_S
 from phalanx.checkpoint.redis.thread_store import RENEW_EVERY_S, Lease
-from phalanx.checkpoint.serde import Serializer, decode_exception, encode_exception
+from phalanx.checkpoint.serde import Serializer, decode_exception
+from phalanx.coordinator.batches import Address, BatchMaker
 from phalanx.coordinator.broker import Broker
-from phalanx.coordinator.handout import HandedOut, HandOut, Waiting
+from phalanx.coordinator.handout import HandOut
 from phalanx.coordinator.inline import stamp, timed_out, warn_of_join
 from phalanx.coordinator.keeping import Keeping
 from phalanx.coordinator.messages import (
@@ -49,9 +50,7 @@ from phalanx.errors import (
     ClusterUnreachableError,
     CorruptDataError,
     NodeLostError,
-    UnserializableError,
 )
-from phalanx.protocol.batch import Batch, BatchTask
 from phalanx.protocol.doorbell import read_ring
 from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.types import Command, Send, Update
@@ -92,27 +91,6 @@ class Connections:
     closed: threading.Event = field(default_factory=threading.Event)
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Which run this is, to workers.
-
-    Attributes:
-        graph, fingerprint: the graph by name, and its version.
-        thread_id: the thread its keys are under.
-        inbox: the key workers ring at.
-        queue: where its tasks go.
-        ttl_s: how long what workers store may stay; 0 for a thread that is kept.
-    """
-
-    graph: str
-    fingerprint: str
-    run_id: str
-    thread_id: str
-    inbox: str
-    queue: str
-    ttl_s: int
-
-
 class StoppedError(BaseException):
     """The reader of a stream has left."""
 
@@ -138,7 +116,7 @@ class ClusterLoop:
     _log: logging.LoggerAdapter[logging.Logger] = field(init=False)
     _lease: Lease = field(init=False)
     _handout: HandOut = field(init=False)
-    _around: tuple[str | None, bytes] = (None, b"")
+    _batches: BatchMaker = field(init=False)
     _timers: Timers = field(default_factory=Timers)
     _deadline: float | None = None
     _failure: BaseException | None = None
@@ -147,7 +125,6 @@ class ClusterLoop:
     _waiting_since: float | None = None
     _said_waiting_at: float = 0.0
     _workers: Workers = field(default_factory=Workers)
-    _reads: dict[tuple[str, bool], frozenset[str]] = field(default_factory=dict[tuple[str, bool], frozenset[str]])
 
     def __post_init__(self) -> None:
         fields = {"run_id": self.address.run_id, "thread_id": self.address.thread_id, "graph": self.address.graph}
@@ -162,7 +139,7 @@ class ClusterLoop:
             ClusterError: the cluster was closed in the meantime.
             Exception: what ended the run.
         """
-        self._around = (None, self._pack_around(None))
+        self._batches = BatchMaker(self.blueprint, self.context, self.address, self.keeping.refs)
         limit = self.context.config.get("max_concurrency")
         self._handout = HandOut(frozenset(self.blueprint.async_nodes), limit=limit)
         try:
@@ -208,23 +185,6 @@ class ClusterLoop:
             self.connections.client.unlink(self.address.inbox)
         except Exception as error:
             self._log.warning("run %s could not give its thread back: %s", self.address.run_id, error)
-
-    def _told_around(self) -> bytes:
-        """What every task of the run is told of it."""
-        reason = self.settings.drain_reason()
-        if reason != self._around[0]:
-            self._around = (reason, self._pack_around(reason))
-        return self._around[1]
-
-    def _pack_around(self, drain_reason: str | None) -> bytes:
-        config = {key: value for key, value in self.context.config.items() if key != "callbacks"}
-        for what, value in (("config", config), ("context", self.context.context)):
-            try:
-                self.connections.serializer.dumps(value)
-            except UnserializableError as error:
-                where = f"the run's {what} cannot go to workers"
-                raise UnserializableError(error.type_name, error.path, error.hint, where) from error
-        return self.connections.serializer.dumps([config, self.context.context, drain_reason])
 
     def _carry_out(self, order: Order) -> Iterator[Emit]:
         if isinstance(order, Emit):
@@ -283,7 +243,8 @@ class ClusterLoop:
         if self._deadline is not None and now >= self._deadline:
             raise timed_out(self.blueprint, self.run)
         for launch in self._timers.due(now):
-            self._handout.launch(launch)
+            if self.run.awaits(launch.task.id):  # else an earlier attempt came to its end after all
+                self._handout.launch(launch)
 
     def _send(self) -> None:
         """Hand out what the window has room for."""
@@ -293,7 +254,7 @@ class ClusterLoop:
         if not workers.slots:
             return
         handed = self._handout.next_batches(workers.slots, time.monotonic())
-        batches = [(self._batch(each), each.limit_s) for each in handed]
+        batches = [(self._batches.batch(each, self.run, self._lease.token), each.limit_s) for each in handed]
         blobs = self.keeping.refs.packer.take_blobs()
         if blobs:
             self.keeping.store.store_blobs(blobs)
@@ -311,57 +272,6 @@ class ClusterLoop:
         else:
             self._say_waiting()
         return workers
-
-    def _batch(self, handed: HandedOut) -> Batch:
-        refs = self.keeping.refs
-        read: set[str] = set()
-        tasks: list[BatchTask] = []
-        for waiting in handed.tasks:
-            read |= self._channels_read(waiting.task)
-            tasks.append(self._batch_task(waiting))
-        refs.packer.forget()
-        where, at = self.address, self.run.position
-        return Batch(
-            graph=where.graph,
-            fingerprint=where.fingerprint,
-            run_id=where.run_id,
-            thread_id=where.thread_id,
-            namespace="",
-            checkpoint_id=at.checkpoint_id,
-            step=at.step,
-            token=self._lease.token,
-            state={name: refs.refs[name] for name in read if name in refs.refs},
-            around=self._told_around(),
-            stop=self.run.limits.stop,
-            ttl_s=where.ttl_s,
-            tasks=tasks,
-        )
-
-    def _batch_task(self, waiting: Waiting) -> BatchTask:
-        task = waiting.task
-        own_limit = task.timeout != self.blueprint.nodes[task.name].policies.timeout
-        handles = task.error
-        return BatchTask(
-            task.id,
-            task.name,
-            waiting.attempt,
-            task.path,
-            task.triggers,
-            self.keeping.refs.packer.ref_once(task.arg) if task.is_push else None,
-            waiting.tries,
-            waiting.first_try_at,
-            task.timeout if own_limit else None,
-            b"" if handles is None else self.connections.serializer.dumps(encode_exception(handles.error)),
-            "" if handles is None else handles.node,
-        )
-
-    def _channels_read(self, task: Task) -> frozenset[str]:
-        kind = (task.name, task.is_push)
-        found = self._reads.get(kind)
-        if found is None:
-            node = self.blueprint.nodes[task.name]
-            found = self._reads[kind] = frozenset(node.channels_read(pushed=task.is_push))
-        return found
 
     def _say_waiting(self) -> None:
         now = time.monotonic()
@@ -439,7 +349,7 @@ class ClusterLoop:
             outcome = Outcome.unpack(data)
             if outcome.attempt < flights[task_id].attempt:  # of an attempt that was heard of before
                 continue
-            self._handout.tried(task_id, outcome.seconds)
+            self._handout.tried(task_id, outcome.seconds, outcome.attempt)
             yield from self._tell(self._event(task_id, outcome), worker=outcome.worker)
 
     def _event(self, task_id: str, outcome: Outcome) -> Event:
@@ -448,7 +358,8 @@ class ClusterLoop:
             self.context.control.request_drain(outcome.drain)
         if outcome.kind not in (OutcomeKind.WRITES, OutcomeKind.CACHED):
             again_s = outcome.retry_after_s if outcome.kind is OutcomeKind.RETRY else None
-            return TaskFailed(task_id, decode_exception(loads(outcome.error)), again_s, outcome.first_try_at)
+            error = decode_exception(loads(outcome.error))
+            return TaskFailed(task_id, error, outcome.tries, again_s, outcome.first_try_at)
         writes: list[Update] = [
             (write.channel, loads(cast("bytes", write.value)))
             if write.node is None

@@ -67,8 +67,14 @@ def check_command(command: "Command[str]", *, kept: bool) -> None:
         raise EmptyInputError("Received an empty Command as input: give it an update, a goto, or both")
 
 
-def apply_command(blueprint: Blueprint, state: GraphState, writes: Sequence[Update], next_version: NextVersion) -> None:
-    """Apply a command's writes to the state between two supersteps; what was due before stays due."""
+def apply_command(
+    blueprint: Blueprint, state: GraphState, writes: Sequence[Update], next_version: NextVersion
+) -> frozenset[str]:
+    """Apply a command's writes to the state between two supersteps; what was due before stays due.
+
+    Returns the channels it changed, which the next checkpoint has to store.
+    """
     due_before = state.updated
-    apply_writes(blueprint, state, [TaskWrites((), INPUT, (), writes)], next_version)
+    changed = apply_writes(blueprint, state, [TaskWrites((), INPUT, (), writes)], next_version)
     state.updated = None if due_before is None else due_before | (state.updated or frozenset())
+    return changed

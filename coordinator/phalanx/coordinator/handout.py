@@ -179,11 +179,15 @@ class HandOut:
         before = self.pace.get(name)
         self.pace[name] = seconds if before is None else before + _NEWEST_WEIGHT * (seconds - before)
 
-    def tried(self, task_id: str, seconds: float) -> None:
-        """An attempt of a task in flight has failed and is to be followed by another, once :meth:`launch` says so."""
+    def tried(self, task_id: str, seconds: float, attempt: int = 1) -> None:
+        """An attempt of a task in flight has failed and is to be followed by another, once :meth:`launch` says so.
+
+        Args:
+            attempt: which one that was. It is later than ours if an earlier run had come further.
+        """
         flight = self.flights.get(task_id)
         if flight is not None:
-            self._tried[task_id] = flight.attempt
+            self._tried[task_id] = max(flight.attempt, attempt)
             self.ended(task_id, seconds)
 
     def lost(self, task_id: str, worker: str, claimed: int = 1) -> Flight:

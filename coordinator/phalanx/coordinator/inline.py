@@ -49,19 +49,20 @@ def stamp(run: Run) -> Stamp:
     return Stamp(checkpoint_id(run.position.step, run.position.checkpoint_id), datetime.now(UTC).isoformat())
 
 
-def event_of(task_id: str, ended: Ended) -> Event:
+def event_of(launch: Launch, ended: Ended) -> Event:
     """How an attempt ended, as the run is told."""
+    task_id = launch.task.id
     if isinstance(ended, Raised):
-        return TaskFailed(task_id, ended.error, ended.retry_after_s, ended.first_try_at)
+        return TaskFailed(task_id, ended.error, launch.attempt, ended.retry_after_s, ended.first_try_at)
     return TaskFinished(task_id, ended.writes, cached=ended.cached)
 
 
 def warn_of_join(blueprint: Blueprint, observer: RunObserver, order: WarnOfJoin) -> None:
     """Tell the log and the observer that a join still waits when the run ends."""
     logger.warning(
-        "join_not_released: node %r of graph %r waits for %s, which did not run; %s did",
+        "join_not_released: node %r of %s waits for %s, which did not run; %s did",
         order.node,
-        blueprint.name,
+        blueprint.called,
         ", ".join(map(repr, order.missing)),
         ", ".join(map(repr, order.ran)),
     )
@@ -72,7 +73,7 @@ def timed_out(blueprint: Blueprint, run: Run) -> TimeoutError:
     """The error of a superstep that took longer than the graph's ``step_timeout``."""
     left = sorted({task.name for task in run.tasks.values() if task.id not in run.writes})
     return TimeoutError(
-        f"Timed out: superstep {run.position.step} of graph {blueprint.name!r} took longer than its step_timeout of "
+        f"Timed out: superstep {run.position.step} of {blueprint.called} took longer than its step_timeout of "
         f"{blueprint.step_timeout_s} s; still running: {', '.join(left)}"
     )
 
@@ -223,7 +224,7 @@ class InlineDriver(InlineRun):
         return launch.task.id, partial(self._run_here, launch)
 
     def _run_here(self, launch: Launch) -> Event:
-        return event_of(launch.task.id, self._attempt(launch).run_here())
+        return event_of(launch, self._attempt(launch).run_here())
 
     def _save(self, order: Commit | SaveWrites) -> None:
         """Make a commit or a task's writes durable."""

@@ -38,6 +38,7 @@ class TaskFailed:
     """An attempt of a task raised.
 
     Attributes:
+        attempt: which one, from 1; how often the node was tried, not how often the task was handed out.
         retry_after_s: seconds until its next attempt; ``None`` if that was the last.
         first_try_at: when the first attempt began, in seconds since the epoch.
         restored: it did so in an earlier run, and that is known from storage.
@@ -45,6 +46,7 @@ class TaskFailed:
 
     task_id: str
     error: BaseException
+    attempt: int = 1
     retry_after_s: float | None = None
     first_try_at: float = 0.0
     restored: bool = False

@@ -105,7 +105,7 @@ class LoopDriver(InlineRun):
             ended = await loop.run_in_executor(None, lambda: context.run(attempt.run_here))
         else:
             ended = await attempt_on_loop(attempt)
-        return event_of(launch.task.id, ended)
+        return event_of(launch, ended)
 
     async def _asave(self, order: Commit | SaveWrites) -> None:
         """Make a commit or a task's writes durable."""

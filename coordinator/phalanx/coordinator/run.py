@@ -134,6 +134,7 @@ class Run:
     failures: dict[str, BaseException] = field(default_factory=dict[str, BaseException])
     last_step: int = field(init=False)
     _showed: bool = False
+    _unsaved: frozenset[str] = frozenset()  # the channels that commands changed since the last checkpoint
 
     def __post_init__(self) -> None:
         self.last_step = self.position.step + self.settings.recursion_limit + 1
@@ -149,7 +150,7 @@ class Run:
             InvalidUpdateError: the input is not one that this graph can take.
         """
         for writes in self.pending.commands:
-            apply_command(self.blueprint, self.state, writes, self.settings.next_version)
+            self._apply_command(writes)
         if given is None:
             if not self.state.versions:
                 raise EmptyInputError(
@@ -172,21 +173,25 @@ class Run:
         if self.blueprint.command_writes is None:
             raise InvalidUpdateError("this graph takes no Command as input: it is not made by a StateGraph")
         writes = self.blueprint.command_writes(command)
-        apply_command(self.blueprint, self.state, writes, self.settings.next_version)
+        self._apply_command(writes)
         pseudo_task = command_task(len(self.pending.commands))
         saved = SaveWrites(self.position.checkpoint_id, pseudo_task, writes)
         return [*([saved] if writes else []), *self._values(), *self._next_step()]
 
     def handle(self, event: Event) -> list[Order]:
         """Take a fact about a task of the current superstep. A task's first outcome counts; others change nothing."""
-        task = self.tasks.get(event.task_id)
-        if task is None or event.task_id in self.writes or event.task_id in self.failures:
+        if not self.awaits(event.task_id):
             return []
+        task = self.tasks[event.task_id]
         match event:
             case TaskFinished():
                 return self._finished(task, event)
             case TaskFailed():
                 return self._failed(task, event)
+
+    def awaits(self, task_id: str) -> bool:
+        """Whether a task of the current superstep has no outcome yet."""
+        return task_id in self.tasks and task_id not in self.writes and task_id not in self.failures
 
     @property
     def barrier_full(self) -> bool:
@@ -243,6 +248,9 @@ class Run:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
+    def _apply_command(self, writes: Sequence[Update]) -> None:
+        self._unsaved |= apply_command(self.blueprint, self.state, writes, self.settings.next_version)
+
     def _emits(self, mode: StreamMode) -> bool:
         return mode in self.settings.modes
 
@@ -264,6 +272,7 @@ class Run:
     def _commit(self, source: Source, stamp: Stamp, changed: frozenset[str]) -> Commit:
         before = self.position
         self.position = Position(stamp.checkpoint_id, True, before.step + 1)
+        changed, self._unsaved = changed | self._unsaved, frozenset()
         return Commit(
             stamp,
             before.checkpoint_id if before.stored else None,
@@ -284,7 +293,7 @@ class Run:
                 create_error_message(message=message, error_code=ErrorCode.GRAPH_RECURSION_LIMIT)
             )
             due = sorted({task.name for task in self._plan()})
-            error.add_note(f"Nodes still due in graph {self.blueprint.name!r}: {', '.join(due) or 'none'}")
+            error.add_note(f"Nodes still due in {self.blueprint.called}: {', '.join(due) or 'none'}")
             return [Fail(error)]
         self.tasks = {task.id: task for task in self._plan()}
         if not self.tasks:
@@ -331,13 +340,17 @@ class Run:
     def _failed(self, task: Task, event: TaskFailed) -> list[Order]:
         error = event.error
         if event.retry_after_s is not None:
-            attempt = self.attempts[task.id] = self.attempts.get(task.id, 1) + 1
+            if event.attempt < self.attempts.get(task.id, 1):  # heard of before
+                return []
+            attempt = self.attempts[task.id] = event.attempt + 1
             return [Launch(task, attempt, event.retry_after_s, event.first_try_at)]
         if isinstance(error, GraphBubbleUp):
             self.failures[task.id] = error
             return [Abandon()] if self.settings.eager_failure else []
         told: list[Update] = [(ERROR, repr(error))]
         if self.blueprint.nodes[task.name].policies.error_handler is None:
+            if event.restored:  # the graph has lost the handler since: the task runs again
+                return []
             self.failures[task.id] = error
             saved = SaveWrites(self.position.checkpoint_id, task, told)
             return [saved, Abandon()] if self.settings.eager_failure else [saved]

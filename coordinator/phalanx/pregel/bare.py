@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from phalanx.cache.base import BaseCache
+from phalanx.cache.base import BaseCache, check_cache
 from phalanx.channels import Topic
+from phalanx.constants import END
+from phalanx.coordinator.commands import as_command
 from phalanx.coordinator.output import Keys, as_names
+from phalanx.errors import InvalidUpdateError
 from phalanx.managed import ManagedValue, ManagedValueSpec
 from phalanx.pregel.node_builder import NodeBuilder, built
-from phalanx.protocol.names import TASKS
-from phalanx.types import CachePolicy, RetryPolicy, Send
+from phalanx.protocol.names import TASKS, branch_channel
+from phalanx.types import CachePolicy, RetryPolicy, Send, Update
 from phalanx.worker.blueprint import Blueprint, Channel, Node, Reader
 
 _RESERVED: frozenset[str] = frozenset({TASKS, "__input__", "__interrupt__", "__resume__", "__error__", "__no_writes__"})
@@ -50,6 +53,8 @@ class BareGraph:
             ValueError: a node or an argument names a channel that is not there, or nobody waits for the input.
             TypeError: a node is none.
         """
+        check_step_timeout(self.step_timeout)
+        check_cache(self.cache)
         managed = {name: kind for name, kind in self.channels.items() if _is_managed(kind)}
         channels = {name: _named(name, kind) for name, kind in self.channels.items() if name not in managed}
         channels[TASKS] = _named(TASKS, Topic(Send, accumulate=False))
@@ -59,6 +64,7 @@ class BareGraph:
             name=self.name,
             nodes=nodes,
             channels=channels,
+            command_writes=command_writes,
             input_channels=self.input_channels,
             output_channels=self.output_channels,
             stream_channels=self.stream_channels or tuple(name for name in channels if name != TASKS),
@@ -89,7 +95,49 @@ def as_policies(given: RetryPolicy | Sequence[RetryPolicy] | None) -> tuple[Retr
     """Policies in order; one alone is a policy, although it is a tuple too."""
     if given is None:
         return ()
-    return (given,) if isinstance(given, RetryPolicy) else tuple(given)
+    policies = (given,) if isinstance(given, RetryPolicy) else tuple(given)
+    for policy in policies:
+        policy.check("the graph")
+    return policies
+
+
+def command_writes(given: object) -> list[Update]:
+    """The writes that a command as the input of a bare graph means: to its channels, and packets.
+
+    Raises:
+        InvalidUpdateError: its update is not one.
+    """
+    command = as_command(given)
+    assert command is not None
+    pairs = _pairs(command.update)
+    goto = cast("Sequence[Send | str]", command.goto if isinstance(command.goto, (list, tuple)) else (command.goto,))
+    gotos = [(TASKS, each) if isinstance(each, Send) else (branch_channel(each), None) for each in goto if each != END]
+    return [*pairs, *gotos]
+
+
+def _pairs(update: object) -> list[Update]:
+    if update is None:
+        return []
+    if isinstance(update, dict):
+        return list(cast("dict[str, object]", update).items())
+    parts = cast("Sequence[object]", update) if isinstance(update, (list, tuple)) else (update,)
+    if any(not isinstance(part, (list, tuple)) or len(cast("Sequence[object]", part)) != 2 for part in parts):
+        raise InvalidUpdateError(f"Expected a dict of channels, or pairs, as a Command's update; got {update!r}")
+    return [cast("Update", tuple(pair)) for pair in cast("Sequence[Sequence[object]]", parts)]
+
+
+def check_step_timeout(seconds: object) -> None:
+    """Refuse what is no time to wait.
+
+    Raises:
+        TypeError, ValueError: it is none.
+    """
+    if seconds is None:
+        return
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool):
+        raise TypeError(f"step_timeout must be a number of seconds; got {seconds!r}")
+    if not seconds > 0:
+        raise ValueError(f"step_timeout must be greater than 0; got {seconds!r}")
 
 
 def check_bare(blueprint: Blueprint) -> None:

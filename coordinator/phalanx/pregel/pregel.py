@@ -14,7 +14,7 @@ from phalanx.coordinator.inline import InlineDriver
 from phalanx.coordinator.observe import RunObserver
 from phalanx.coordinator.output import Keys
 from phalanx.pregel import schemas
-from phalanx.pregel.bare import BareGraph, check_bare
+from phalanx.pregel.bare import BareGraph, check_bare, check_step_timeout
 from phalanx.pregel.call import Asked, Call, Modes
 from phalanx.pregel.snapshot import snapshot_of
 from phalanx.runtime import RunControl
@@ -173,8 +173,7 @@ class Pregel:
 
     @step_timeout.setter
     def step_timeout(self, seconds: float | None) -> None:
-        if seconds is not None and not seconds > 0:
-            raise ValueError(f"step_timeout must be greater than 0; got {seconds!r}")
+        check_step_timeout(seconds)
         self.blueprint = replace(self.blueprint, step_timeout_s=seconds)
 
     # --- schemas ------------------------------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ def snapshot_of(
         blueprint: the graph.
         config: what was asked for; it addresses the snapshot when there is no checkpoint.
         found: the checkpoint.
-        chosen: whether exactly this checkpoint was asked for: then the stored state is shown as it is. Else it is the
-            thread's latest, and what its finished tasks wrote is already shown.
+        chosen: whether exactly this checkpoint was asked for: then it is shown as it is stored, with what commands given
+            on it say. Else it is the thread's latest, and what its finished tasks wrote is already shown.
     """
     if found is None:
         return StateSnapshot({}, (), config, None, None, None, (), ())
@@ -38,9 +38,8 @@ def snapshot_of(
         blueprint, checkpoint["channel_values"], checkpoint["channel_versions"], checkpoint["versions_seen"]
     )
     pending = pending_of(found)
-    if not chosen:
-        for writes in pending.commands:
-            apply_command(blueprint, state, writes, _unchanged)
+    for writes in pending.commands:
+        apply_command(blueprint, state, writes, _unchanged)
     tasks = plan(
         blueprint,
         state,

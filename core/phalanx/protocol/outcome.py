@@ -52,6 +52,7 @@ class Outcome:
         error: the encoded exception, if it failed.
         retry_after_s: how long to wait before the next attempt, if it is to be tried again.
         first_try_at: when it was first tried, in seconds since the epoch, if it is to be tried again.
+        tries: how often its node was tried, this time included.
         drain: why its node asked the run to stop, if it did.
     """
 
@@ -63,6 +64,7 @@ class Outcome:
     error: bytes = b""
     retry_after_s: float = 0.0
     first_try_at: float = 0.0
+    tries: int = 1
     drain: str | None = None
 
     @property
@@ -74,7 +76,7 @@ class Outcome:
         """The stored form."""
         writes = [write.to_plain() for write in self.writes]
         unusual = not self.is_final or self.drain is not None
-        more = [self.retry_after_s, self.first_try_at, self.drain] if unusual else []
+        more = [self.retry_after_s, self.first_try_at, self.tries, self.drain] if unusual else []
         return pack([int(self.kind), self.attempt, self.worker, self.seconds, writes, self.error, *more])
 
     @classmethod
@@ -87,7 +89,7 @@ class Outcome:
 
         def read(record: Any) -> Outcome:
             kind, attempt, worker, seconds, writes, error, *more = expect_list(record)
-            retry_after_s, first_try_at, drain = more or (0.0, 0.0, None)
+            retry_after_s, first_try_at, tries, drain = more or (0.0, 0.0, 1, None)
             for time_s in (seconds, retry_after_s, first_try_at):
                 if not 0 <= time_s < inf:
                     raise ValueError(f"{time_s!r} is no time")
@@ -100,6 +102,7 @@ class Outcome:
                 expect(bytes, error),
                 retry_after_s,
                 first_try_at,
+                expect(int, tries),
                 None if drain is None else expect(str, drain),
             )
 

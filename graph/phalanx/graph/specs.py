@@ -101,15 +101,17 @@ def retry_policies(given: object, where: str) -> tuple[RetryPolicy, ...]:
 
     Raises:
         TypeError: it is something else.
+        ValueError: a number in it means nothing.
     """
     if given is None:
         return ()
-    if isinstance(given, RetryPolicy):
-        return (given,)
-    policies = tuple(cast("Sequence[object]", given)) if isinstance(given, (list, tuple)) else (given,)
+    policies: tuple[object, ...] = (given,)
+    if isinstance(given, (list, tuple)) and not isinstance(given, RetryPolicy):
+        policies = tuple(cast("Sequence[object]", given))
     for policy in policies:
         if not isinstance(policy, RetryPolicy):
             raise TypeError(f"retry_policy of {where} must be a RetryPolicy or a sequence of them; got {policy!r}")
+        policy.check(where)
     return cast("tuple[RetryPolicy, ...]", policies)
 
 

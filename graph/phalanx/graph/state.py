@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias, cast
 
 from typing_extensions import TypeVar
 
-from phalanx.cache.base import BaseCache
+from phalanx.cache.base import BaseCache, check_cache
 from phalanx.checkpoint.base import BaseCheckpointSaver
 from phalanx.config import RunnableConfig
 from phalanx.constants import END, START
@@ -338,10 +338,11 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
 
         Raises:
             ValueError: the graph is not whole; see :meth:`validate`.
-            TypeError: the checkpointer is not a saver.
+            TypeError: the checkpointer is not a saver, or the cache is none.
             NotImplementedError: what was asked for is not there yet.
         """
         saver = saver_of(checkpointer)
+        check_cache(cache)
         stops = [*stops_of(interrupt_before), *stops_of(interrupt_after)]
         self.validate(interrupt=[stop for stop in stops if stop != "*"])
         if stops:

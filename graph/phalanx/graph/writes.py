@@ -90,7 +90,7 @@ def _state_pairs(output: object, what: str) -> Iterable[Update]:
         raise InvalidUpdateError(
             create_error_message(
                 message=f"Expected dict, got {output!r} (type {type(output).__name__}) as {what}; "
-                f"return a dict of state keys, a Command, or None",
+                f"it must be a dict of state keys, a Command, or None",
                 error_code=ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE,
             )
         )

@@ -105,16 +105,16 @@ def test_a_time_that_is_none_is_refused(field: str, seconds: float) -> None:
 
 
 def test_the_stored_form_of_an_outcome_that_a_retry_follows_is_pinned() -> None:
-    made = Outcome(OutcomeKind.RETRY, 2, "w", 0.5, error=b"error", retry_after_s=1.5, first_try_at=17.5)
+    made = Outcome(OutcomeKind.RETRY, 2, "w", 0.5, error=b"error", retry_after_s=1.5, first_try_at=17.5, tries=2)
 
-    assert library.unpackb(made.pack()) == [4, 2, "w", 0.5, [], b"error", 1.5, 17.5, None]
+    assert library.unpackb(made.pack()) == [4, 2, "w", 0.5, [], b"error", 1.5, 17.5, 2, None]
     assert not made.is_final
 
 
 def test_the_stored_form_of_an_outcome_whose_node_asked_to_stop_is_pinned() -> None:
     made = Outcome(OutcomeKind.CACHED, 1, "w", 0.5, drain="")
 
-    assert library.unpackb(made.pack()) == [2, 1, "w", 0.5, [], b"", 0.0, 0.0, ""]
+    assert library.unpackb(made.pack()) == [2, 1, "w", 0.5, [], b"", 0.0, 0.0, 1, ""]
     assert Outcome.unpack(made.pack()).drain == ""
 
 

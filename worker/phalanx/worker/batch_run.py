@@ -9,9 +9,9 @@ runs, the process's :class:`~phalanx.worker.flusher.Flusher` looks after what wa
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Final, cast
 
 from phalanx.channels.base import MISSING
@@ -38,6 +38,9 @@ from phalanx.worker.task_store import TaskStore
 
 FLUSH_AFTER_S: Final = 0.02
 """How long a finished task's outcome may wait to be recorded with others."""
+
+LOOK_EVERY_S: Final = 2.0
+"""How often tasks that take their time on the event loop are asked for: nobody may wait for them any more."""
 
 _ENDED_BY_SIGNAL: Final = frozenset(number - 256 for number in signal.valid_signals())
 
@@ -113,29 +116,16 @@ class BatchRun:
     def _run(self, tasks: Sequence[BatchTask], prepared: "_Prepared") -> Iterator[Done]:
         nodes = prepared.blueprint.nodes
         on_loop = [task for task in tasks if nodes[task.node].is_async]
-        running = self._start_on_loop(on_loop, prepared) if on_loop else None
+        running = _OnLoop.start(on_loop, prepared, self.loop) if on_loop else None
         for task in tasks:
             if not nodes[task.node].is_async:
                 yield _execute(task, prepared)
-        if running is not None:
-            for _ in on_loop:
-                yield running.get()
-
-    def _start_on_loop(self, tasks: Sequence[BatchTask], prepared: "_Prepared") -> SimpleQueue[Done]:
-        done: SimpleQueue[Done] = SimpleQueue()
-
-        async def execute(task: BatchTask) -> None:
-            started = time.perf_counter()
-            ended: Ended
-            try:
-                ended = await attempt_on_loop(prepared.attempt(task))
-            except BaseException as error:
-                ended = Raised(note_task(error, task.node, task.id))
-            done.put((task, ended, time.perf_counter() - started))
-
-        for task in tasks:
-            self.loop.start(execute(task))
-        return done
+        while running is not None and running.left:
+            done = running.next(LOOK_EVERY_S)
+            if done is not None:
+                yield done
+            elif self.store.is_over():
+                self.store.give_back(running.cancel())
 
     def _add(self, task: BatchTask, outcome: Outcome) -> None:
         (self.outcomes if outcome.is_final else self.retries)[task.id] = outcome.pack()
@@ -188,6 +178,50 @@ def _execute(task: BatchTask, prepared: "_Prepared") -> Done:
 def _ends_the_process(error: BaseException) -> bool:
     """Whether it is no error of the node: Celery's pool raises it in whatever runs when a signal ends the process."""
     return isinstance(error, SystemExit) and error.code in _ENDED_BY_SIGNAL
+
+
+@dataclass(slots=True)
+class _OnLoop:
+    """The tasks of a batch that run side by side on the process's event loop.
+
+    Attributes:
+        left: what cancels each that has not ended, by task id.
+    """
+
+    left: dict[str, Callable[[], object]] = field(default_factory=dict[str, "Callable[[], object]"])
+    _done: SimpleQueue[Done] = field(default_factory=lambda: SimpleQueue[Done]())
+
+    @classmethod
+    def start(cls, tasks: Sequence[BatchTask], prepared: "_Prepared", loop: LoopThread) -> "_OnLoop":
+        running = cls()
+        for task in tasks:
+            running.left[task.id] = loop.start(running._execute(task, prepared))
+        return running
+
+    async def _execute(self, task: BatchTask, prepared: "_Prepared") -> None:
+        started = time.perf_counter()
+        ended: Ended
+        try:
+            ended = await attempt_on_loop(prepared.attempt(task))
+        except BaseException as error:
+            ended = Raised(note_task(error, task.node, task.id))
+        self._done.put((task, ended, time.perf_counter() - started))
+
+    def next(self, timeout_s: float) -> Done | None:
+        """The next to end; ``None`` when none does in time."""
+        try:
+            done = self._done.get(timeout=timeout_s)
+        except Empty:
+            return None
+        del self.left[done[0].id]
+        return done
+
+    def cancel(self) -> list[str]:
+        """Cancel what has not ended. Returns the ids; how they end is of no interest."""
+        left, self.left = self.left, {}
+        for cancel in left.values():
+            cancel()
+        return [*left]
 
 
 @dataclass(slots=True)

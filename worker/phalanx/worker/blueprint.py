@@ -172,6 +172,11 @@ class Blueprint:
     retry: tuple[RetryPolicy, ...] = ()
     step_timeout_s: float | None = None
 
+    @property
+    def called(self) -> str:
+        """The graph in a message."""
+        return f"graph {self.name!r}" if self.name else "this graph"
+
     @cached_property
     def trigger_to_nodes(self) -> Mapping[str, tuple[str, ...]]:
         """The nodes that each channel can trigger, in name order."""

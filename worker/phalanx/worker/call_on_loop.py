@@ -86,9 +86,8 @@ async def await_bounded(clockwork: Clockwork, coroutine: Coroutine[object, objec
         while not task.done():
             await asyncio.wait({task}, timeout=clockwork.left_s())
     except NodeTimeoutError as error:
-        if not task.done():  # else it ended in the same moment
-            await _cancel(task, error.node)
-            raise
+        await _cancel(task, error.node)
+        raise
     except asyncio.CancelledError:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

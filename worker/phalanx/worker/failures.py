@@ -33,6 +33,7 @@ def failure_outcome(
         error=serializer.dumps(encode_exception(ended.error)),
         retry_after_s=ended.retry_after_s or 0.0,
         first_try_at=ended.first_try_at,
+        tries=task.tries,
         drain=drain,
     )
 

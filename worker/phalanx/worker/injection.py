@@ -14,6 +14,7 @@ from typing import Final, Literal, Union, cast, get_args, get_origin, get_type_h
 Wanted = Literal["config", "writer", "store", "runtime", "previous", "error"]
 
 ALL_WANTED: Final[tuple[Wanted, ...]] = ("config", "writer", "store", "runtime", "previous", "error")
+_CALLABLE: Final = get_origin(Callable[..., None])
 _NOT_ANNOTATED: Final = inspect.Parameter.empty
 
 
@@ -88,7 +89,7 @@ def _fits(wanted: Wanted, annotation: object) -> bool:
         case "writer":
             return (
                 annotation is _NOT_ANNOTATED
-                or get_origin(annotation) is get_origin(Callable[..., None])
+                or _CALLABLE in (annotation, get_origin(annotation))
                 or _is_called("StreamWriter", annotation)
             )
 
@@ -96,7 +97,7 @@ def _fits(wanted: Wanted, annotation: object) -> bool:
 def _is_called(name: str, annotation: object) -> bool:
     """Whether an annotation is the class of that name, whoever defines it, a subclass, or one of these or ``None``."""
     if isinstance(annotation, str):
-        text = annotation.replace(" ", "").removesuffix("|None").removeprefix("Optional[").removesuffix("]")
+        text = annotation.replace(" ", "").removesuffix("|None").removesuffix("]").rpartition("[")[2]
         return text.rpartition(".")[2] == name
     if get_origin(annotation) in (Union, UnionType):
         return any(_is_called(name, part) for part in get_args(annotation))

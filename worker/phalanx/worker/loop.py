@@ -5,7 +5,7 @@ A client that a node made on its first call still belongs to the running loop on
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
 
@@ -18,9 +18,9 @@ class LoopThread:
         self._lock = threading.Lock()
         self._closed = threading.Event()
 
-    def start(self, coroutine: Coroutine[object, object, None]) -> None:
-        """Run a coroutine on the loop; it must not raise."""
-        asyncio.run_coroutine_threadsafe(coroutine, self._running())
+    def start(self, coroutine: Coroutine[object, object, None]) -> Callable[[], object]:
+        """Run a coroutine on the loop; it must not raise. Returns what cancels it."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._running()).cancel
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:

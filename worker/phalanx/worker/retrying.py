@@ -31,6 +31,8 @@ def retry_after(policies: Sequence[RetryPolicy], error: BaseException, attempt: 
 
 
 def _grown(policy: RetryPolicy, attempt: int) -> float:
+    if not policy.initial_interval:
+        return 0.0
     try:
         return policy.initial_interval * policy.backoff_factor ** (attempt - 1)
     except OverflowError:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 
 from phalanx.config import RunnableConfig
@@ -21,6 +21,9 @@ _TOLD_IN_METADATA: Final = (
     *("task_id", "run_id", "assistant_id", "graph_id"),
 )
 """What of ``configurable`` a node also finds in ``metadata``, where tracing looks for it."""
+
+_OF_THE_RUN: Final = frozenset({"run_id", "run_name"})
+"""What of a config names the run, and so is not for a graph that is called with a node's config."""
 
 _NOTHING: Final[Mapping[str, Any]] = {}
 
@@ -117,10 +120,13 @@ class TaskContext:
             "langgraph_path": self.path,
             "langgraph_checkpoint_ns": self._namespace,
         }
-        config = self.run.config
-        configurable = config.get("configurable", {})
+        config: dict[str, Any] = {key: value for key, value in self.run.config.items() if key not in _OF_THE_RUN}
+        configurable = self.run.config.get("configurable", {})
         told = {name: value for name in _TOLD_IN_METADATA if (value := configurable.get(name))}
-        return {**config, "metadata": {**told, **config.get("metadata", {}), **where}}
+        config["metadata"] = {**told, **self.run.config.get("metadata", {}), **where}
+        config["configurable"] = {key: value for key, value in configurable.items() if key != "checkpoint_id"}
+        config["configurable"]["checkpoint_ns"] = self._namespace
+        return cast("RunnableConfig", config)
 
     def _build_runtime(self) -> Runtime[Any]:
         run = self.run
@@ -156,22 +162,15 @@ class TaskContext:
 
         return write_and_beat
 
-    def for_retry(self) -> "TaskContext":
-        """The context of the attempt after this one."""
-        return replace(self, attempt=self.attempt + 1, clockwork=None, _config=None, _runtime=None)
-
 
 def nested_config(config: RunnableConfig) -> RunnableConfig:
-    """What a graph that is called inside a task inherits of the task's config: not what names the run or a checkpoint,
-    and the task's own place in the thread."""
-    inherited: dict[str, Any] = {key: value for key, value in config.items() if key not in ("run_id", "run_name")}
+    """What a graph that is called inside a task inherits of the task's config: all but where in its run the task is."""
     metadata = config.get("metadata", {})
-    configurable = {key: value for key, value in config.get("configurable", {}).items() if key != "checkpoint_id"}
-    if "langgraph_checkpoint_ns" in metadata:
-        configurable["checkpoint_ns"] = metadata["langgraph_checkpoint_ns"]
-    inherited["configurable"] = configurable
-    inherited["metadata"] = {key: value for key, value in metadata.items() if not key.startswith("langgraph_")}
-    return cast("RunnableConfig", inherited)
+    return {
+        **config,
+        "configurable": dict(config.get("configurable", {})),
+        "metadata": {key: value for key, value in metadata.items() if not key.startswith("langgraph_")},
+    }
 
 
 def note_task(error: Error, node: str, task_id: str) -> Error:

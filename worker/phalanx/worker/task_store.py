@@ -35,6 +35,7 @@ class TaskStore:
         self._claims = self._keys.claims(batch.namespace, batch.checkpoint_id)
         self._writes = self._keys.writes(batch.namespace, batch.checkpoint_id)
         self._inbox = ClusterKeys(prefix).inbox(batch.run_id)  # a message names runs and threads, never keys
+        self._at = self._claims.encode()
         self._scripts = scripts
 
     def claim(self) -> set[str]:
@@ -46,6 +47,19 @@ class TaskStore:
             arguments += [task.id, task.attempt]
         claimed = self._scripts.run("claim", [self._keys.lease, self._claims, self._writes], arguments)
         return {task_id.decode() for task_id in cast("list[bytes]", claimed)}
+
+    def is_over(self) -> bool:
+        """Whether nobody waits for the batch's outcomes any more: its run has ended, or its superstep has.
+
+        A run whose coordinator died is not over; another may go on with it.
+        """
+        fields = read_fields(self._client, self._keys.lease, ["token", "owner", "at"])
+        token = str(self._batch.token).encode()
+        return fields.get("token") != token or not fields.get("owner") or fields.get("at", self._at) != self._at
+
+    def give_back(self, task_ids: Sequence[str]) -> None:
+        """Claim no longer these tasks, which were left before their end."""
+        self._scripts.run("give_back", [self._claims], [self._worker, *task_ids])
 
     def fetch_blobs(self, digests: Sequence[str]) -> dict[str, bytes]:
         """The blobs that exist of those named."""
@@ -61,11 +75,12 @@ class TaskStore:
             blobs: what the outcomes refer to.
             retries: by task id; those of attempts that are to be followed by another.
         """
+        attempts = {task.id: task.attempt for task in self._batch.tasks}
         arguments: list[Argument] = [self._batch.ttl_s * 1000, len(outcomes), len(retries)]
         for task_id, data in outcomes.items():
             arguments += [task_id, data]
         for task_id, data in retries.items():
-            arguments += [task_id, retry_field(task_id), data]
+            arguments += [task_id, retry_field(task_id), attempts.get(task_id, 0), data]
         for digest, data in blobs.items():
             arguments += [digest, data]
         pipe = pipelined(self._client)

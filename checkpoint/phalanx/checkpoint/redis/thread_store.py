@@ -176,7 +176,7 @@ class ThreadStore:
         """
         arguments: list[Argument] = [lease.token]
         for task_id, (kept_as, error) in errors.items():
-            arguments += [task_id, kept_as, error]
+            arguments += [task_id, retry_field(task_id), kept_as, error]
         where = (namespace, checkpoint_id)
         keys = [self.keys.lease, self.keys.writes(*where), self.keys.claims(*where)]
         if errors and not self._scripts.run("reopen", keys, arguments):

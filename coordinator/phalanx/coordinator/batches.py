@@ -1,0 +1,129 @@
+"""From tasks that are handed out to the message that takes them to a worker."""
+
+from dataclasses import dataclass, field
+
+from phalanx.checkpoint.serde import encode_exception
+from phalanx.coordinator.handout import HandedOut, Waiting
+from phalanx.coordinator.keeping import StateRefs
+from phalanx.coordinator.plan import Task
+from phalanx.coordinator.run import Run
+from phalanx.errors import UnserializableError
+from phalanx.protocol.batch import Batch, BatchTask
+from phalanx.worker.blueprint import Blueprint
+from phalanx.worker.task_context import RunContext
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Which run this is, to workers.
+
+    Attributes:
+        graph, fingerprint: the graph by name, and its version.
+        thread_id: the thread its keys are under.
+        inbox: the key workers ring at.
+        queue: where its tasks go.
+        ttl_s: how long what workers store may stay; 0 for a thread that is kept.
+    """
+
+    graph: str
+    fingerprint: str
+    run_id: str
+    thread_id: str
+    inbox: str
+    queue: str
+    ttl_s: int
+
+
+@dataclass(slots=True)
+class BatchMaker:
+    """Makes the batches of one run.
+
+    Attributes:
+        refs: references to what the tasks read; it also knows the blobs that must be stored before a batch is sent.
+
+    Raises:
+        UnserializableError: the run's config or context cannot travel.
+    """
+
+    blueprint: Blueprint
+    context: RunContext
+    address: Address
+    refs: StateRefs
+    _around: tuple[str | None, bytes] = field(init=False)
+    _reads: dict[tuple[str, bool], frozenset[str]] = field(default_factory=dict[tuple[str, bool], frozenset[str]])
+
+    def __post_init__(self) -> None:
+        self._around = (None, self._pack_around(None))
+
+    def batch(self, handed: HandedOut, run: Run, token: int) -> Batch:
+        """The message for tasks of the running superstep.
+
+        Args:
+            token: the fencing token of the run's lease.
+        """
+        read: set[str] = set()
+        tasks: list[BatchTask] = []
+        for waiting in handed.tasks:
+            read |= self._channels_read(waiting.task)
+            tasks.append(self._task(waiting))
+        self.refs.packer.forget()
+        where, at = self.address, run.position
+        return Batch(
+            graph=where.graph,
+            fingerprint=where.fingerprint,
+            run_id=where.run_id,
+            thread_id=where.thread_id,
+            namespace="",
+            checkpoint_id=at.checkpoint_id,
+            step=at.step,
+            token=token,
+            state={name: self.refs.refs[name] for name in read if name in self.refs.refs},
+            around=self._told_around(run),
+            stop=run.limits.stop,
+            ttl_s=where.ttl_s,
+            tasks=tasks,
+        )
+
+    def _task(self, waiting: Waiting) -> BatchTask:
+        task = waiting.task
+        own_limit = task.timeout != self.blueprint.nodes[task.name].policies.timeout
+        handles = task.error
+        return BatchTask(
+            task.id,
+            task.name,
+            waiting.attempt,
+            task.path,
+            task.triggers,
+            self.refs.packer.ref_once(task.arg) if task.is_push else None,
+            waiting.tries,
+            waiting.first_try_at,
+            task.timeout if own_limit else None,
+            b"" if handles is None else self.refs.packer.serializer.dumps(encode_exception(handles.error)),
+            "" if handles is None else handles.node,
+        )
+
+    def _channels_read(self, task: Task) -> frozenset[str]:
+        kind = (task.name, task.is_push)
+        found = self._reads.get(kind)
+        if found is None:
+            node = self.blueprint.nodes[task.name]
+            found = self._reads[kind] = frozenset(node.channels_read(pushed=task.is_push))
+        return found
+
+    def _told_around(self, run: Run) -> bytes:
+        """What every task of the run is told of it: packed once, and again when the run is asked to stop."""
+        reason = run.settings.drain_reason()
+        if reason != self._around[0]:
+            self._around = (reason, self._pack_around(reason))
+        return self._around[1]
+
+    def _pack_around(self, drain_reason: str | None) -> bytes:
+        serializer = self.refs.packer.serializer
+        config = {key: value for key, value in self.context.config.items() if key != "callbacks"}
+        for what, value in (("config", config), ("context", self.context.context)):
+            try:
+                serializer.dumps(value)
+            except UnserializableError as error:
+                where = f"the run's {what} cannot go to workers"
+                raise UnserializableError(error.type_name, error.path, error.hint, where) from error
+        return serializer.dumps([config, self.context.context, drain_reason])
