@@ -164,7 +164,6 @@ def test_a_drawing_can_show_the_graphs_in_nodes() -> None:
 
 
 @pytest.mark.rule("nest-1")
-@pytest.mark.not_yet("finding the graphs in a graph's nodes")
 def test_a_graph_finds_the_graphs_in_its_nodes_and_in_their_functions() -> None:
     inner: Any = chain("x").compile()
 
@@ -188,16 +187,11 @@ def test_a_graph_finds_the_graphs_in_its_nodes_and_in_their_functions() -> None:
 
 
 @pytest.mark.rule("legacy-1")
-@pytest.mark.not_yet("arguments under their former names")
-def test_arguments_under_their_former_names_still_work_and_warn(drive: Drive) -> None:
-    node = Flaky(ValueError)
-    former: dict[str, Any] = {"retry": RetryPolicy(initial_interval=0.001, jitter=False, retry_on=ValueError)}
-    builder = StateGraph(Words)
-    with pytest.warns(DeprecationWarning, match="`retry` is deprecated"):
-        builder.add_node("a", node, **former)
-    builder.add_edge(START, "a")
-
-    assert drive.invoke(compiled(builder), {})["words"] == ["ok"]
+@pytest.mark.ours_only("there, arguments under their former names still work, with a warning that they will not")
+def test_arguments_under_their_former_names_are_refused() -> None:
+    former: dict[str, Any] = {"retry": RetryPolicy()}
+    with pytest.raises(TypeError, match="retry"):
+        StateGraph(Words).add_node("a", says("a"), **former)
 
 
 # --- graphs of channels and nodes -------------------------------------------------------------------------------------

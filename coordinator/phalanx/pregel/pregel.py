@@ -16,6 +16,7 @@ from phalanx.coordinator.output import Keys
 from phalanx.pregel import schemas
 from phalanx.pregel.bare import BareGraph, check_bare, check_step_timeout
 from phalanx.pregel.call import Asked, Call, Modes
+from phalanx.pregel.nested import nested_graph
 from phalanx.pregel.snapshot import snapshot_of
 from phalanx.runtime import RunControl
 from phalanx.types import CachePolicy, RetryPolicy, StateSnapshot, StreamMode
@@ -403,6 +404,33 @@ class Pregel:
         for found in self._saver_for_state().list(config, filter=filter, before=before, limit=limit):
             yield snapshot_of(self.blueprint, found.config, found, chosen=True)
 
+    # --- graphs inside ------------------------------------------------------------------------------------------------
+
+    def get_subgraphs(self, *, namespace: str | None = None, recurse: bool = False) -> "Iterator[tuple[str, Pregel]]":
+        """The compiled graphs that nodes run, with the node's name.
+
+        Args:
+            namespace: only the one at this place, such as ``"node"`` or ``"node|inner"``.
+            recurse: those inside them too, with names joined by ``|``.
+        """
+        for name, node in self.nodes.items():
+            inner = nested_graph(node)
+            if inner is None or not _leads_to(namespace, name):
+                continue
+            if namespace is None or namespace == name:
+                yield name, inner
+            if recurse and namespace != name:
+                below = None if namespace is None else namespace.removeprefix(f"{name}|")
+                for path, deeper in inner.get_subgraphs(namespace=below, recurse=True):
+                    yield f"{name}|{path}", deeper
+
+    async def aget_subgraphs(
+        self, *, namespace: str | None = None, recurse: bool = False
+    ) -> "AsyncIterator[tuple[str, Pregel]]":
+        """:meth:`get_subgraphs` for code on an event loop."""
+        for found in self.get_subgraphs(namespace=namespace, recurse=recurse):
+            yield found
+
     # --- the cache ----------------------------------------------------------------------------------------------------
 
     def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
@@ -507,3 +535,8 @@ class Pregel:
 
             return LoopDriver(self.blueprint, call.settings, call.context, self.checkpointer, call.observer)
         return cluster.driver(self.blueprint, call.settings, call.context, self.checkpointer, call.observer)
+
+
+def _leads_to(namespace: str | None, node: str) -> bool:
+    """Whether a place in the graphs inside is at a node, or below it."""
+    return namespace is None or namespace == node or namespace.startswith(f"{node}|")

@@ -48,6 +48,10 @@ CELERY_SETTINGS: Final[dict[str, Any]] = {
 """What we rely on, also where it is Celery's own default: that may change, or a configuration file may."""
 
 
+REPLACE_EVERY_S: Final = 0.5
+"""How often the pool looks for processes that have ended, to start others in their place."""
+
+
 @dataclass(slots=True)
 class _Joined:
     """What this process is to the cluster. A forked process starts with its parent's and replaces it."""
@@ -132,7 +136,12 @@ def _connect_signals(app: Celery, joined: _Joined) -> None:
         joined.current(with_parent=True)
 
     def worker_started(sender: Any = None, **_: object) -> None:
-        if sender is not None and sender.app is app and not _has_processes(sender):
+        if sender is None or sender.app is not app:
+            return
+        if _has_processes(sender):
+            # Of itself Celery may take five seconds to replace a process that has ended.
+            sender.hub.call_repeatedly(REPLACE_EVERY_S, sender.pool.maintain_pool)
+        else:
             joined.current(slots=int(sender.controller.concurrency or 1))
 
     def process_ended(**_: object) -> None:

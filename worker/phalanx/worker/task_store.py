@@ -51,11 +51,11 @@ class TaskStore:
     def is_over(self) -> bool:
         """Whether nobody waits for the batch's outcomes any more: its run has ended, or its superstep has.
 
-        A run whose coordinator died is not over; another may go on with it.
+        A run whose coordinator died is not over. Another one may go on from the same superstep, and then waits for what
+        is under way.
         """
-        fields = read_fields(self._client, self._keys.lease, ["token", "owner", "at"])
-        token = str(self._batch.token).encode()
-        return fields.get("token") != token or not fields.get("owner") or fields.get("at", self._at) != self._at
+        fields = read_fields(self._client, self._keys.lease, ["owner", "at"])
+        return not fields.get("owner") or fields.get("at", self._at) != self._at
 
     def give_back(self, task_ids: Sequence[str]) -> None:
         """Claim no longer these tasks, which were left before their end."""
