@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 # Newer than pyproject.toml when the environment holds what pyproject.toml asks for.
 STAMP := $(VENV)/.installed
 
-.PHONY: help venv demo test reference check fmt test-containers bench image clean
+.PHONY: help venv demo test differential reference check fmt test-containers bench image clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ demo: $(STAMP) ## Run a code census of Python's standard library on two local wo
 
 test: $(STAMP) ## Run the tests (the container ring is skipped where Docker is missing)
 	$(BIN)/pytest $(ARGS)
+
+differential: $(STAMP) ## Compare 50,000 random graphs with the installed langgraph (about half an hour)
+	PHALANX_DIFFERENTIAL_EXAMPLES=$${PHALANX_DIFFERENTIAL_EXAMPLES:-50000} $(BIN)/pytest tests/differential/test_random_graphs.py $(ARGS)
 
 reference: $(STAMP) ## Run the behaviour tests on the installed langgraph, to check what they say
 	PHALANX_TESTS_ON=langgraph $(BIN)/pytest tests/behaviour $(ARGS)

@@ -70,7 +70,7 @@ class AsyncOnlyError(PhalanxError, TypeError):
 
     def __str__(self) -> str:
         return (
-            f'No synchronous function provided to "{self.name}": it is a coroutine function. '
+            f'No synchronous function provided to "{self.name}": it is a coroutine function, or a graph that has one. '
             f"Call the graph with ainvoke() or astream(), or run it on a cluster, whose workers run both kinds"
         )
 

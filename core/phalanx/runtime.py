@@ -64,7 +64,13 @@ class RunControl:
         return f"<RunControl {'running' if self._reason is None else f'drain: {self._reason}'}>"
 
     def request_drain(self, reason: str = "shutdown") -> None:
-        """Ask the run to stop before its next superstep. The first reason given is the one that counts."""
+        """Ask the run to stop before its next superstep. The first reason given is the one that counts.
+
+        Raises:
+            TypeError: the reason is no text.
+        """
+        if not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"the reason to drain must be a text; got {reason!r} of type {type(reason).__name__}")
         with self._lock:
             if self._reason is None:
                 self._reason = reason

@@ -143,6 +143,16 @@ class RetryPolicy(NamedTuple):
                 raise TypeError(f"{name} in the retry_policy of {where} must be a number; got {value!r}")
             if not value >= smallest:
                 raise ValueError(f"{name} in the retry_policy of {where} must be at least {smallest}; got {value!r}")
+        wanted: object = self.retry_on
+        several = isinstance(wanted, (list, tuple))
+        classes = cast("Sequence[object]", wanted) if several else (wanted,)
+        for each in classes:
+            is_class = isinstance(each, type) and issubclass(cast("type[object]", each), BaseException)
+            if not is_class and (several or isinstance(each, type) or not callable(each)):
+                raise TypeError(
+                    f"retry_on must be an Exception class, a list or tuple of them, or a callable that takes the "
+                    f"exception; in the retry_policy of {where} it is {each!r}"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

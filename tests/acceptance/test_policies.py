@@ -19,7 +19,7 @@ POLICIES = GRAPHS / "policies.py"
 def server() -> Iterator[LocalServer]:
     """A server, and two worker processes that serve the graphs."""
     server = LocalServer.start()
-    graphs = [f"--graph={name}={POLICIES}:{name}" for name in ("limited", "handled")]
+    graphs = [f"--graph={name}={POLICIES}:{name}" for name in ("limited", "handled", "held")]
     urls = ["--url", server.url, "--broker-url", server.broker_url]
     worker = subprocess.Popen(
         [PHALANX, "worker", *urls, *graphs, "--concurrency", "2", "--quiet"], cwd=PROJECT, env=environment()
@@ -63,6 +63,15 @@ def test_a_node_that_hangs_loses_its_process_is_tried_again_and_nothing_else_is_
     assert (ran["hangs_once"], ran["hangs"], ran["works"]) == (2, 1, 20)
     hung = {int(path.name.split("-")[1]) for path in tmp_path.glob("hangs-*")}
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in hung), "the process that hung to be gone")
+
+
+def test_a_node_that_lets_nothing_else_run_in_its_process_is_ended_from_outside(
+    server: LocalServer, tmp_path: Path
+) -> None:
+    ended = phalanx(*run_command(server, "held", "--input", json.dumps({"folder": str(tmp_path)}))[1:])
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["done"] == ["holds"]
+    assert noted(tmp_path)["holds"] == 2
 
 
 def test_an_error_handler_runs_again_after_its_run_was_killed_and_the_node_does_not(

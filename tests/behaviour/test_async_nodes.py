@@ -101,6 +101,18 @@ def test_coroutine_tasks_of_a_step_run_side_by_side(drive: Drive) -> None:
 
 
 @pytest.mark.not_on("inline", "coroutine_nodes")
+def test_a_graph_with_coroutine_nodes_may_be_a_node(drive: Drive) -> None:
+    assert drive.invoke(compiled(with_async(with_async().compile())), {})["words"] == [
+        "a",
+        "a",
+        "a",
+        "slowly",
+        "z",
+        "z",
+    ]
+
+
+@pytest.mark.not_on("inline", "coroutine_nodes")
 def test_a_path_may_be_a_coroutine_function(drive: Drive) -> None:
     async def path(state: Words) -> str:
         await asyncio.sleep(0)

@@ -12,12 +12,13 @@ from tests.behaviour.drivers import Drive, OnCluster, compiled, keys_left, threa
 from tests.behaviour.states import Update, Words, chain, says
 from tests.support import wait_until
 
+from phalanx.channels import LastValue
 from phalanx.checkpoint.memory import InMemorySaver
 from phalanx.constants import START
 from phalanx.coordinator import Cluster
 from phalanx.errors import ClusterError, GraphNotNamedError, ThreadBusyError
 from phalanx.graph import StateGraph
-from phalanx.pregel import Pregel
+from phalanx.pregel import NodeBuilder, Pregel
 from phalanx.testing.in_process import InProcessCluster
 from phalanx.types import Send
 
@@ -297,3 +298,19 @@ def test_a_node_that_ends_the_event_loop_of_its_worker_process_holds_up_nobody(
     graph = compiled(builder).with_cluster(cluster)
 
     assert [graph.invoke({})["words"] for _ in range(3)] == [["on"]] * 3
+
+
+def test_a_packet_to_a_node_without_functions_arrives_as_its_argument(cluster: InProcessCluster) -> None:
+    def packet(number: int) -> Send:
+        return Send("passes", number * 2)
+
+    nodes = {
+        "starts": NodeBuilder().subscribe_only("given").do(int).write_to(__pregel_tasks=packet),
+        "passes": NodeBuilder().write_to("result"),
+    }
+    channels: dict[str, object] = {"given": LastValue(int), "result": LastValue(int)}
+    graph = Pregel(
+        nodes=nodes, channels=channels, input_channels="given", output_channels="result", name="passing packets on"
+    )
+
+    assert graph.invoke(3) == graph.with_cluster(cluster).invoke(3) == 6

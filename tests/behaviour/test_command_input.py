@@ -102,6 +102,20 @@ def test_a_thread_that_failed_goes_on_with_what_failed_and_what_a_command_says(d
     assert len(node.calls) == 2
 
 
+@pytest.mark.rule("input-2")
+def test_what_a_command_says_holds_when_its_run_failed_and_another_goes_on(drive_kept: Drive) -> None:
+    node = Flaky(ValueError)
+    builder = graph_of_words()
+    builder.add_node("fails", node)
+    graph, config = drive_kept.keeping(builder), thread("a command, then a failure")
+    drive_kept.invoke(graph, {}, config)
+    with pytest.raises(ValueError, match="not yet"):
+        drive_kept.invoke(graph, Command(update={"last": "u"}, goto="fails"), config)
+
+    drive_kept.invoke(graph, None, config)
+    assert [given["last"] for given in node.calls] == ["u", "u"]
+
+
 @pytest.mark.rule("input-3")
 @pytest.mark.parametrize("goto", [(), "c"], ids=["alone", "with a goto"])
 def test_a_run_s_input_cannot_be_for_a_graph_above(drive: Drive, goto: Any) -> None:

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import pytest
 from tests.behaviour.drivers import Drive, compiled
 from tests.behaviour.reference import ON_REFERENCE
-from tests.behaviour.states import Update, Words, chain, fan_out, gives
+from tests.behaviour.states import Update, Words, chain, fan_out, gives, says
 from typing_extensions import TypedDict
 
 from phalanx.constants import END, START
-from phalanx.errors import InvalidUpdateError, RemoteTraceback, UnserializableError
+from phalanx.errors import InvalidUpdateError, RemoteNodeError, RemoteTraceback, UnserializableError
 from phalanx.graph import StateGraph
 from phalanx.types import Send
 
@@ -54,6 +54,19 @@ def test_a_node_s_error_reaches_the_caller_as_it_is(drive: Drive, error: Excepti
     assert caught.value.args == error.args
     assert str(caught.value) == str(error)
     assert {**vars(caught.value), "__notes__": None} == {**vars(error), "__notes__": None}
+
+
+class OddError(BaseException):
+    """No ordinary exception, so that ``except Exception`` does not see it."""
+
+
+def test_an_error_that_is_no_ordinary_exception_is_not_waited_for(drive: Drive) -> None:
+    builder = raising(OddError("odd"))
+    builder.add_node("beside", says("beside"))
+    builder.add_edge("a", "beside")
+
+    with pytest.raises((OddError, RemoteNodeError), match="odd"):  # only what is an Exception is rebuilt
+        drive.invoke(compiled(builder), {})
 
 
 @pytest.mark.rule("error-1")

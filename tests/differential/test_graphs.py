@@ -1,7 +1,4 @@
-"""Graphs, random and chosen, here and on the installed ``langgraph``: the same streams, states, errors, executions.
-
-``PHALANX_DIFFERENTIAL_EXAMPLES`` sets how many graphs are tried.
-"""
+"""Chosen graphs, here and on the installed ``langgraph``: the same streams, states and errors."""
 
 # pyright: reportMissingTypeStubs=false
 
@@ -14,83 +11,17 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from tests.differential.random_graphs import Built, GraphPlan, LibraryName, Shown, graph_plans
+from tests.differential.comparing import check_same_error
+from tests.differential.states import LIBRARIES
 from typing_extensions import TypedDict
-
-LIBRARIES: Final[tuple[LibraryName, LibraryName]] = ("phalanx", "langgraph")
-EXAMPLES: Final = int(os.environ.get("PHALANX_DIFFERENTIAL_EXAMPLES", "300"))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quiet() -> Iterator[None]:
-    """Random graphs name unknown nodes all the time; their warnings would fill the memory."""
+    """Some graphs are made to be warned of."""
     logging.disable(logging.ERROR)
     yield
     logging.disable(logging.NOTSET)
-
-
-def assert_same_error(mine: tuple[str, str] | None, theirs: tuple[str, str] | None) -> None:
-    """The same kind; our text begins with the first sentence of theirs and may say more."""
-    if mine is None or theirs is None:
-        assert mine == theirs
-        return
-    assert mine[0] == theirs[0], f"{mine} instead of {theirs}"
-    assert mine[1].startswith(theirs[1].split(". ")[0].rstrip(".")), f"{mine} instead of {theirs}"
-
-
-def failed_in_a_task(shown: Shown) -> bool:
-    """Whether a node failed, rather than a superstep's writes or the run."""
-    return shown.error is not None and (shown.error[0] == "ValueError" or shown.error[1].startswith("Expected dict"))
-
-
-def without_last_step(shown: Shown) -> list[tuple[int, str, str]]:
-    """What ran in steps that came to their end; which siblings of a failed task still ran is a matter of timing."""
-    last = max((step for step, _, _ in shown.executed), default=0)
-    return [each for each in shown.executed if each[0] < last]
-
-
-def assert_same(mine: Shown, theirs: Shown) -> None:
-    assert_same_error(mine.error, theirs.error)
-    assert mine.values == theirs.values
-    if failed_in_a_task(mine):
-        assert mine.updates[:-1] == theirs.updates[:-1]
-        assert without_last_step(mine) == without_last_step(theirs)
-        return
-    assert mine.updates == theirs.updates
-    assert mine.executed == theirs.executed
-    if theirs.state is not None:
-        assert mine.state == theirs.state
-    assert mine.history == theirs.history
-
-
-def assert_same_behaviour(plan: GraphPlan) -> None:
-    """Run a graph both ways: alone, and on a thread over several turns, going on after a failure."""
-    mine_alone, theirs_alone = (Built(name, plan, keep=False).invoke(plan.inputs[0]) for name in LIBRARIES)
-    assert_same_error(mine_alone[1], theirs_alone[1])
-    assert mine_alone[0] == theirs_alone[0]
-
-    mine, theirs = Built("phalanx", plan, keep=True), Built("langgraph", plan, keep=True)
-    for place, data in enumerate(plan.inputs):
-        first = mine.run(data)
-        assert_same(first, theirs.run(data))
-        if failed_in_a_task(first):  # goes on where it stopped
-            again, their_again = mine.run(None), theirs.run(None)
-            assert again.values == their_again.values
-            assert_same_error(again.error, their_again.error)
-            if their_again.state is not None:
-                assert again.state == their_again.state
-        elif place == len(plan.inputs) - 1:
-            assert_same(mine.run(None, history=True), theirs.run(None, history=True))
-
-
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(plan=graph_plans())
-def test_any_graph_behaves_as_on_langgraph(plan: GraphPlan) -> None:
-    assert_same_behaviour(plan)
-
-
-# --- chosen ones ------------------------------------------------------------------------------------------------------
 
 
 class State(TypedDict, total=False):
@@ -144,6 +75,7 @@ def _returning(output: Any) -> Callable[..., Any]:
 
 
 Scenario = Callable[[Library], object]
+EXAMPLES: Final = int(os.environ.get("PHALANX_DIFFERENTIAL_EXAMPLES", "300"))
 CONFIG: Final = {"configurable": {"thread_id": "t"}}
 MODES: Final = ["values", "updates"]
 
@@ -357,7 +289,7 @@ def test_a_chosen_graph_behaves_as_on_langgraph(scenario: Scenario) -> None:
             outcomes.append(None)
             errors.append((type(error).__name__, str(error).split("\n")[0]))
 
-    assert_same_error(*errors)
+    check_same_error(*errors)
     assert outcomes[0] == outcomes[1]
 
 
@@ -389,3 +321,6 @@ def test_difference_the_state_can_be_read_after_writes_that_contradict_each_othe
         scenario(Library.load("langgraph"))
     state: Any = scenario(Library.load("phalanx"))
     assert (state.values, state.next) == ({"other": "x", "log": []}, ("b", "n0"))
+
+
+__all__ = ["EXAMPLES", "LIBRARIES"]

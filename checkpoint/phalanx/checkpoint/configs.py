@@ -38,7 +38,7 @@ class CheckpointAddress:
             ValueError: there is no ``thread_id``.
         """
         configurable = config.get("configurable", {})
-        if "thread_id" not in configurable:
+        if configurable.get("thread_id") is None:
             raise ValueError(
                 'a checkpointer needs to know the thread: pass config={"configurable": {"thread_id": "…"}} '
                 f"(got configurable keys: {', '.join(configurable) or 'none'})"

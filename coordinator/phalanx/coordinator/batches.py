@@ -50,7 +50,9 @@ class BatchMaker:
     address: Address
     refs: StateRefs
     _around: tuple[str | None, bytes] = field(init=False)
-    _reads: dict[tuple[str, bool], frozenset[str]] = field(default_factory=dict[tuple[str, bool], frozenset[str]])
+    _reads: dict[tuple[str, bool, str], frozenset[str]] = field(
+        default_factory=dict[tuple[str, bool, str], frozenset[str]]
+    )
 
     def __post_init__(self) -> None:
         self._around = (None, self._pack_around(None))
@@ -103,11 +105,12 @@ class BatchMaker:
         )
 
     def _channels_read(self, task: Task) -> frozenset[str]:
-        kind = (task.name, task.is_push)
+        failed = "" if task.error is None else task.error.node
+        kind = (task.name, task.is_push, failed)
         found = self._reads.get(kind)
         if found is None:
-            node = self.blueprint.nodes[task.name]
-            found = self._reads[kind] = frozenset(node.channels_read(pushed=task.is_push))
+            read = self.blueprint.channels_read(task.name, pushed=task.is_push, failed=failed)
+            found = self._reads[kind] = frozenset(read)
         return found
 
     def _told_around(self, run: Run) -> bytes:

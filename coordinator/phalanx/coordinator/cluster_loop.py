@@ -23,7 +23,6 @@ from phalanx.checkpoint.serde import Serializer, decode_exception
 from phalanx.coordinator.batches import Address, BatchMaker
 from phalanx.coordinator.broker import Broker
 from phalanx.coordinator.handout import HandOut
-from phalanx.coordinator.inline import stamp, timed_out, warn_of_join
 from phalanx.coordinator.keeping import Keeping
 from phalanx.coordinator.messages import (
     Commit,
@@ -39,21 +38,16 @@ from phalanx.coordinator.messages import (
     TaskFinished,
     WarnOfJoin,
 )
-from phalanx.coordinator.observe import RunObserver, tell_of_task
+from phalanx.coordinator.observe import RunObserver, tell_of_join, tell_of_step, tell_of_task
 from phalanx.coordinator.plan import Task
-from phalanx.coordinator.recorder import open_run
+from phalanx.coordinator.recorder import open_run, stamp
 from phalanx.coordinator.roster import Roster, Workers
 from phalanx.coordinator.run import Run, RunSettings
 from phalanx.coordinator.timers import Timers
-from phalanx.errors import (
-    ClusterError,
-    ClusterUnreachableError,
-    CorruptDataError,
-    NodeLostError,
-)
+from phalanx.errors import ClusterError, ClusterUnreachableError, CorruptDataError, NodeLostError
 from phalanx.protocol.doorbell import read_ring
 from phalanx.protocol.outcome import Outcome, OutcomeKind
-from phalanx.types import Command, Send, Update
+from phalanx.types import Send, Update
 from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.run_task import StateView, call_here, run_task, run_to_end
 from phalanx.worker.task_context import RunContext, TaskContext, note_task
@@ -64,12 +58,17 @@ LOOK_EVERY_S: Final = 1.0
 UNCLAIMED_AFTER_S: Final = 5.0
 """How long a task may stay unclaimed, with nothing in the queue, before its message counts as lost."""
 
-MAX_ATTEMPTS: Final = 3
+MAX_LOST: Final = 3
 """How many worker processes a task may take down."""
+
+BACKSTOP_S: Final = 5.0
+"""How much longer than its task may take a worker process lives, if it does not end itself when the time is up. Less
+than the deadline of a heartbeat: what holds the interpreter holds that up too, and is a timeout rather than a death."""
 
 SAY_WAITING_EVERY_S: Final = 3.0
 _SAY_WAITING_AFTER_S: Final = 1.0
 _RINGS_AT_ONCE: Final = 1000
+_SHORTEST_WAIT_S: Final = 0.002  # Redis before 7.0.9 takes a millisecond and less for "as long as it takes"
 
 logger = logging.getLogger("phalanx.coordinator")
 
@@ -118,7 +117,6 @@ class ClusterLoop:
     _handout: HandOut = field(init=False)
     _batches: BatchMaker = field(init=False)
     _timers: Timers = field(default_factory=Timers)
-    _deadline: float | None = None
     _failure: BaseException | None = None
     _renewed_at: float = 0.0
     _looked_at: float = 0.0
@@ -167,8 +165,8 @@ class ClusterLoop:
             self.run, _ = open_run(self.blueprint, self.settings, self.keeping.load(self._lease))
             self.keeping.opened(self.run.state, self.run.position.checkpoint_id)
             orders = self.run.start(given, stamp(self.run))
-            if isinstance(given, Command):  # which changes the state without a commit
-                self.keeping.opened(self.run.state, self.run.position.checkpoint_id)
+            self.keeping.refs.update(self.run.state, self.run.unsaved)  # commands change the state without a commit
+            self.keeping.run_again(self._lease, self.run.position.checkpoint_id, self.run.disowned)
             while True:
                 for order in orders:
                     yield from self._carry_out(order)
@@ -202,18 +200,16 @@ class ClusterLoop:
         elif isinstance(order, Launch):
             self._timers.add(order, time.monotonic())
         elif isinstance(order, WarnOfJoin):
-            warn_of_join(self.blueprint, self.observer, order)
+            tell_of_join(self.observer, self.blueprint, order)
 
     # --- one superstep ------------------------------------------------------------------------------------------------
 
     def _execute(self, order: Dispatch) -> Iterator[Emit]:
         """Have the tasks of a superstep executed, until its barrier is full."""
         nodes = self.blueprint.nodes
-        self.observer.step_started(order.step, len(order.tasks), sorted({task.name for task in order.tasks}))
+        tell_of_step(self.observer, order)
         self._handout.clear()
-        self._timers.clear()
-        limit_s = self.blueprint.step_timeout_s
-        self._deadline = None if limit_s is None else time.monotonic() + limit_s
+        self._timers.begin(self.blueprint.step_timeout_s, time.monotonic())
         for task in order.tasks:
             if not nodes[task.name].runs_user_code:
                 yield from self._tell(_execute_here(task, self.run), worker=None)
@@ -233,6 +229,8 @@ class ClusterLoop:
                 self._looked_at = now
                 self._watch_workers()
                 yield from self._look_after_flights(now)
+        if self.stopping.is_set():  # what its tasks did is kept, and the next run applies it
+            raise StoppedError
 
     def _check_times(self, now: float) -> None:
         """Launch what is due.
@@ -240,8 +238,10 @@ class ClusterLoop:
         Raises:
             TimeoutError: the superstep has taken too long.
         """
-        if self._deadline is not None and now >= self._deadline:
-            raise timed_out(self.blueprint, self.run)
+        if self._timers.out_of_time(now):
+            left = [task_id for task_id in self.run.tasks if self.run.awaits(task_id)]
+            self.keeping.store.void_claims(self._lease, "", self.run.position.checkpoint_id, left)
+            raise self.run.timed_out()
         for launch in self._timers.due(now):
             if self.run.awaits(launch.task.id):  # else an earlier attempt came to its end after all
                 self._handout.launch(launch)
@@ -259,7 +259,8 @@ class ClusterLoop:
         if blobs:
             self.keeping.store.store_blobs(blobs)
         for batch, limit_s in batches:
-            self.connections.broker.send(batch, self.address.queue, limit_s)
+            latest_s = None if limit_s is None else limit_s + BACKSTOP_S
+            self.connections.broker.send(batch, self.address.queue, latest_s)
 
     def _watch_workers(self) -> Workers:
         """See who is alive, and say so when that changed or when nobody is."""
@@ -295,6 +296,7 @@ class ClusterLoop:
         wait_s = self._patience_s(time.monotonic())
         if wait_s <= 0.0:
             return []
+        wait_s = max(wait_s, _SHORTEST_WAIT_S)
         first = cast("tuple[bytes, bytes] | None", client.blpop([inbox], timeout=wait_s))
         if first is None:
             return []
@@ -306,13 +308,9 @@ class ClusterLoop:
 
     def _patience_s(self, now: float) -> float:
         """How long to wait for a doorbell before there is something else to do."""
-        waits = [BLOCK_S if self._handout.flights else BLOCK_S / 4]
-        due_in = self._timers.next_in(now)
-        if due_in is not None:
-            waits.append(due_in)
-        if self._deadline is not None:
-            waits.append(self._deadline - now)
-        return max(0.0, min(waits))
+        longest_s = BLOCK_S if self._handout.flights else BLOCK_S / 4
+        due_in_s = self._timers.next_in(now)
+        return longest_s if due_in_s is None else min(longest_s, due_in_s)
 
     def _named(self, ring: bytes) -> list[str]:
         try:
@@ -336,12 +334,8 @@ class ClusterLoop:
 
     def _collect_retries(self, task_ids: Sequence[str]) -> Iterator[Emit]:
         """Read how attempts ended that are to be followed by another, and tell the run."""
-        flights, nodes = self._handout.flights, self.blueprint.nodes
-        asked = [
-            task_id
-            for task_id in task_ids
-            if task_id in flights and (nodes[flights[task_id].task.name].policies.retry or self.blueprint.retry)
-        ]
+        flights = self._handout.flights
+        asked = [task_id for task_id in task_ids if task_id in flights]
         if not asked:
             return
         found = self.keeping.store.retries("", self.run.position.checkpoint_id, asked)
@@ -422,7 +416,7 @@ class ClusterLoop:
             self.observer.worker_lost(worker, number)
         for task_id, (attempt, worker) in claims.items():
             flight = self._handout.lost(task_id, worker, attempt)
-            if len(flight.lost_on) >= MAX_ATTEMPTS:
+            if len(flight.lost_on) >= MAX_LOST:
                 self._handout.give_up(task_id)
                 error = NodeLostError(flight.task.name, task_id, len(flight.lost_on), flight.lost_on)
                 yield from self._tell(TaskFailed(task_id, note_task(error, flight.task.name, task_id)), worker=worker)

@@ -29,8 +29,14 @@ def is_command_task(task_id: str) -> bool:
 
 
 def as_command(given: object) -> "Command[str] | None":
-    """A run's input, if it is a command."""
+    """A value, if it is a command: a run's input, or what a node returned."""
     return cast("Command[str]", given) if isinstance(given, Command) else None
+
+
+def targets_of(command: "Command[str]") -> Sequence[object]:
+    """Where a command leads: its ``goto`` as a sequence, unchecked."""
+    goto: object = command.goto
+    return cast("Sequence[object]", goto) if isinstance(goto, (list, tuple)) else (goto,)
 
 
 def check_command(command: "Command[str]", *, kept: bool) -> None:
@@ -49,8 +55,7 @@ def check_command(command: "Command[str]", *, kept: bool) -> None:
         raise InvalidUpdateError(
             f"There is no parent graph: a Command given as a run's input is for the graph itself; got {command!r}"
         )
-    goto: object = command.goto
-    targets = cast("Sequence[object]", goto) if isinstance(goto, (list, tuple)) else (goto,)
+    targets = targets_of(command)
     for target in targets:
         if not isinstance(target, (str, Send)):
             raise TypeError(

@@ -4,16 +4,13 @@ The other one, for an event loop, is in :mod:`phalanx.coordinator.on_loop`. They
 and a saver; every decision is the run's.
 """
 
-import logging
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 
 from phalanx.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from phalanx.checkpoint.configs import CheckpointAddress
-from phalanx.checkpoint.ids import checkpoint_id
 from phalanx.coordinator.messages import (
     Commit,
     Dispatch,
@@ -24,14 +21,13 @@ from phalanx.coordinator.messages import (
     Launch,
     Order,
     SaveWrites,
-    Stamp,
     TaskFailed,
     TaskFinished,
     WarnOfJoin,
 )
-from phalanx.coordinator.observe import RunObserver, tell_of_task
+from phalanx.coordinator.observe import RunObserver, tell_of_join, tell_of_step, tell_of_task
 from phalanx.coordinator.plan import Task
-from phalanx.coordinator.recorder import Recorder, open_run
+from phalanx.coordinator.recorder import Recorder, open_run, stamp
 from phalanx.coordinator.run import Run, RunSettings
 from phalanx.coordinator.threads import Job, ThreadTeam
 from phalanx.coordinator.timers import Timers
@@ -41,13 +37,6 @@ from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.run_task import StateView
 from phalanx.worker.task_context import RunContext, TaskContext
 
-logger = logging.getLogger("phalanx.coordinator")
-
-
-def stamp(run: Run) -> Stamp:
-    """A new checkpoint id and the time, for the step the run is in."""
-    return Stamp(checkpoint_id(run.position.step, run.position.checkpoint_id), datetime.now(UTC).isoformat())
-
 
 def event_of(launch: Launch, ended: Ended) -> Event:
     """How an attempt ended, as the run is told."""
@@ -55,27 +44,6 @@ def event_of(launch: Launch, ended: Ended) -> Event:
     if isinstance(ended, Raised):
         return TaskFailed(task_id, ended.error, launch.attempt, ended.retry_after_s, ended.first_try_at)
     return TaskFinished(task_id, ended.writes, cached=ended.cached)
-
-
-def warn_of_join(blueprint: Blueprint, observer: RunObserver, order: WarnOfJoin) -> None:
-    """Tell the log and the observer that a join still waits when the run ends."""
-    logger.warning(
-        "join_not_released: node %r of %s waits for %s, which did not run; %s did",
-        order.node,
-        blueprint.called,
-        ", ".join(map(repr, order.missing)),
-        ", ".join(map(repr, order.ran)),
-    )
-    observer.join_not_released(order.node, order.ran, order.missing)
-
-
-def timed_out(blueprint: Blueprint, run: Run) -> TimeoutError:
-    """The error of a superstep that took longer than the graph's ``step_timeout``."""
-    left = sorted({task.name for task in run.tasks.values() if task.id not in run.writes})
-    return TimeoutError(
-        f"Timed out: superstep {run.position.step} of {blueprint.called} took longer than its step_timeout of "
-        f"{blueprint.step_timeout_s} s; still running: {', '.join(left)}"
-    )
 
 
 @dataclass(slots=True)
@@ -97,7 +65,6 @@ class InlineRun:
     recorder: Recorder | None = None
     view: StateView = field(init=False)
     timers: Timers = field(default_factory=Timers)
-    deadline: float | None = None
 
     def output(self) -> object:
         """What the run returned."""
@@ -112,11 +79,9 @@ class InlineRun:
 
     def _begin(self, order: Dispatch) -> None:
         """A superstep begins: tell the observer, and freeze what its tasks see."""
-        self.observer.step_started(order.step, len(order.tasks), sorted({task.name for task in order.tasks}))
+        tell_of_step(self.observer, order)
         self.view = StateView(self.run.state.channels, self.run.limits)
-        self.timers.clear()
-        limit_s = self.blueprint.step_timeout_s
-        self.deadline = None if limit_s is None else time.monotonic() + limit_s
+        self.timers.begin(self.blueprint.step_timeout_s, time.monotonic())
 
     def _attempt(self, launch: Launch) -> Attempt:
         """An attempt of a task of the running superstep."""
@@ -137,20 +102,13 @@ class InlineRun:
         return Attempt(self.blueprint, self.blueprint.nodes[task.name], self.view, context, arg, task.timeout)
 
     def _patience_s(self) -> float | None:
-        """How long to wait for an event before a timer or the step's time limit is to be looked at."""
-        if self.deadline is None and not self.timers:
-            return None
-        now = time.monotonic()
-        waits = [wait for wait in (self.timers.next_in(now), self._left_s(now)) if wait is not None]
-        return min(waits)
-
-    def _left_s(self, now: float) -> float | None:
-        return None if self.deadline is None else max(0.0, self.deadline - now)
+        """How long to wait for an event before a timer is to be looked at."""
+        return self.timers.next_in(time.monotonic())
 
     def _check_step_time(self) -> None:
         """Raise ``TimeoutError`` when the superstep has taken too long."""
-        if self.deadline is not None and time.monotonic() >= self.deadline:
-            raise timed_out(self.blueprint, self.run)
+        if self.timers.out_of_time(time.monotonic()):
+            raise self.run.timed_out()
 
     def _ended(self, task: Task, event: Event) -> list[Order]:
         """Take a task's outcome to the run."""
@@ -201,7 +159,7 @@ class InlineDriver(InlineRun):
             case Fail():
                 raise order.error
             case WarnOfJoin():
-                warn_of_join(self.blueprint, self.observer, order)
+                tell_of_join(self.observer, self.blueprint, order)
             case _:
                 pass
 

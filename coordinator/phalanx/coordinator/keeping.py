@@ -20,6 +20,7 @@ from phalanx.checkpoint.serde import decode_exception
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.messages import Commit, SaveWrites
 from phalanx.coordinator.recorder import Recorder, metadata_of, updated_channels, without_untracked
+from phalanx.coordinator.run import shown_error
 from phalanx.coordinator.state import GraphState
 from phalanx.protocol.batch import Ref
 from phalanx.protocol.names import ERROR, TASKS
@@ -113,9 +114,18 @@ class Keeping:
                 continue
             outcome = Outcome.unpack(data)
             if outcome.kind is OutcomeKind.ERROR:
-                text = self.serializer.dumps(repr(decode_exception(self.serializer.loads(outcome.error))))
-                errors[name] = (write_field(name, -1), pack_write(ERROR, text))
+                errors[name] = self._moved_aside(name, decode_exception(self.serializer.loads(outcome.error)))
         self.store.reopen(lease=lease, namespace=at.namespace, checkpoint_id=checkpoint_id, errors=errors)
+
+    def _moved_aside(self, task_id: str, error: BaseException) -> tuple[str, bytes]:
+        """The field that keeps an error of an earlier run, and the error."""
+        return write_field(task_id, -1), pack_write(ERROR, self.serializer.dumps(shown_error(error)))
+
+    def run_again(self, lease: Lease, checkpoint_id: str, errors: Mapping[str, BaseException]) -> None:
+        """Let tasks run again that were left to an error handler which is there no more."""
+        moved = {task_id: self._moved_aside(task_id, error) for task_id, error in errors.items()}
+        if moved:
+            self.store.reopen(lease=lease, namespace="", checkpoint_id=checkpoint_id, errors=moved)
 
     def opened(self, state: GraphState, checkpoint_id: str) -> None:
         """The run has its state: know its references from here on."""

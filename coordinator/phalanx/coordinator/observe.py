@@ -1,13 +1,17 @@
-"""Hooks into a run for progress, logs and metrics: a class of methods that do nothing.
+"""Hooks into a run for progress, logs and metrics: a class of methods that do nothing. And who calls them.
 
 Subclass it and override what you need. Hooks are called in the thread that drives the run, between its steps; they
 should return soon and must not raise.
 """
 
+import logging
 from collections.abc import Sequence
 
-from phalanx.coordinator.messages import Event, Launch, Order, TaskFailed
+from phalanx.coordinator.messages import Dispatch, Event, Launch, Order, TaskFailed, WarnOfJoin
 from phalanx.coordinator.plan import Task
+from phalanx.worker.blueprint import Blueprint
+
+logger = logging.getLogger("phalanx.coordinator")
 
 
 class RunObserver:
@@ -36,6 +40,11 @@ class RunObserver:
         """A worker process missed its heartbeat; its ``tasks`` are handed out again."""
 
 
+def tell_of_step(observer: RunObserver, order: Dispatch) -> None:
+    """Tell an observer that a superstep begins."""
+    observer.step_started(order.step, len(order.tasks), sorted({task.name for task in order.tasks}))
+
+
 def tell_of_task(
     observer: RunObserver, step: int, task: Task, event: Event, orders: Sequence[Order], *, worker: str | None = None
 ) -> None:
@@ -45,6 +54,18 @@ def tell_of_task(
         observer.task_launched_again(step, task.name, task.id, launch=launch, error=event.error)
     else:
         observer.task_ended(step, task.name, task.id, worker=worker, failed=isinstance(event, TaskFailed))
+
+
+def tell_of_join(observer: RunObserver, blueprint: Blueprint, order: WarnOfJoin) -> None:
+    """Tell the log and an observer that a join still waits when the run ends."""
+    logger.warning(
+        "join_not_released: node %r of %s waits for %s, which did not run; %s did",
+        order.node,
+        blueprint.called,
+        ", ".join(map(repr, order.missing)),
+        ", ".join(map(repr, order.ran)),
+    )
+    observer.join_not_released(order.node, order.ran, order.missing)
 
 
 SILENT = RunObserver()

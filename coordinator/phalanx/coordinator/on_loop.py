@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from phalanx.coordinator.inline import InlineRun, event_of, stamp, warn_of_join
+from phalanx.coordinator.inline import InlineRun, event_of
 from phalanx.coordinator.messages import (
     Abandon,
     Commit,
@@ -23,10 +23,14 @@ from phalanx.coordinator.messages import (
     SaveWrites,
     WarnOfJoin,
 )
+from phalanx.coordinator.observe import tell_of_join
+from phalanx.coordinator.recorder import stamp
+from phalanx.errors import NodeCancelledError
+from phalanx.worker.attempt import Attempt, Ended
 from phalanx.worker.call_on_loop import attempt_on_loop
 
 AsyncJob: TypeAlias = Callable[[], Awaitable[Event]]
-"""Executes a task on the event loop, and never raises an ``Exception``."""
+"""Executes a task on the event loop, and raises nothing unless it is cancelled."""
 
 
 @dataclass(slots=True)
@@ -89,7 +93,7 @@ class LoopDriver(InlineRun):
             case Fail():
                 raise order.error
             case WarnOfJoin():
-                warn_of_join(self.blueprint, self.observer, order)
+                tell_of_join(self.observer, self.blueprint, order)
             case _:
                 pass
 
@@ -97,15 +101,16 @@ class LoopDriver(InlineRun):
         return partial(self._aexecute, launch)
 
     async def _aexecute(self, launch: Launch) -> Event:
-        """Execute a task. A node without coroutines goes to a thread as a whole, with this task's context."""
+        """Execute a task. What it raises is its failure, of whatever class: the superstep waits for its event."""
         attempt = self._attempt(launch)
-        functions = attempt.node.functions
-        if functions and all(function.coroutine is None for function in functions):
-            context, loop = contextvars.copy_context(), asyncio.get_running_loop()
-            ended = await loop.run_in_executor(None, lambda: context.run(attempt.run_here))
-        else:
-            ended = await attempt_on_loop(attempt)
-        return event_of(launch, ended)
+        try:
+            return event_of(launch, await _run_on_loop(attempt))
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                if not self.team.cancelled_by_itself(asyncio.current_task()):
+                    raise
+                error = NodeCancelledError(launch.task.name, str(error) or None)
+            return event_of(launch, attempt.raised(error))
 
     async def _asave(self, order: Commit | SaveWrites) -> None:
         """Make a commit or a task's writes durable."""
@@ -115,6 +120,15 @@ class LoopDriver(InlineRun):
             await self.saver.aput(*self.recorder.put_arguments(order, self.run.state))
         else:
             await self.saver.aput_writes(*self.recorder.put_writes_arguments(order))
+
+
+async def _run_on_loop(attempt: Attempt) -> Ended:
+    """Run an attempt. A node without coroutines goes to a thread as a whole, with this task's context."""
+    functions = attempt.node.functions
+    if functions and all(function.coroutine is None for function in functions):
+        context, loop = contextvars.copy_context(), asyncio.get_running_loop()
+        return await loop.run_in_executor(None, lambda: context.run(attempt.run_here))
+    return await attempt_on_loop(attempt)
 
 
 class LoopTeam:
@@ -132,6 +146,9 @@ class LoopTeam:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._workers: set[asyncio.Task[None]] = set()
         self._outstanding = 0
+        self._closing = False
+        self._live = 0  # workers that have not ended
+        self._about_to_work = 0  # of those, the ones that have not taken a job yet
 
     def submit(self, jobs: Sequence[AsyncJob]) -> None:
         """Take jobs to execute, in this order."""
@@ -153,28 +170,43 @@ class LoopTeam:
         self._outstanding -= 1
         return event
 
+    def cancelled_by_itself(self, task: "asyncio.Task[Any] | None") -> bool:
+        """Whether the job that runs in a task has cancelled that task itself; then it goes on as if it had not."""
+        if self._closing or task not in self._workers:  # we have cancelled it, or somebody has who waits for us
+            return False
+        while task.cancelling():
+            task.uncancel()
+        return True
+
     def _start(self) -> None:
         """Let as many work as may and as there is work for."""
-        if not self._todo:
-            return
-        busy = len([worker for worker in self._workers if not worker.done()])
-        most = busy + len(self._todo) if self._limit is None else self._limit
-        for _ in range(min(most - busy, len(self._todo))):
+        room = len(self._todo) - self._about_to_work
+        if self._limit is not None:
+            room = min(room, self._limit - self._live)
+        for _ in range(room):
+            self._live += 1
+            self._about_to_work += 1
             worker = asyncio.ensure_future(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
 
     async def _work(self) -> None:
-        while self._todo:
-            self._events.put_nowait(await self._todo.popleft()())
+        self._about_to_work -= 1
+        try:
+            while self._todo:
+                self._events.put_nowait(await self._todo.popleft()())
+        finally:
+            self._live -= 1
 
     async def close(self) -> None:
         """Cancel what still runs and wait for its end, so that no node outlives its superstep."""
         self._todo.clear()
+        self._closing = True
         workers = [*self._workers]
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
         self._workers.clear()
-        self._outstanding = 0
+        self._outstanding = self._live = self._about_to_work = 0
+        self._closing = False
         self._events = asyncio.Queue()

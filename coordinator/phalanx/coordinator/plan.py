@@ -82,7 +82,8 @@ def _pull_tasks(blueprint: Blueprint, state: GraphState, prefix: str) -> Iterabl
         node = blueprint.nodes[name]
         triggers = due_triggers(node, state)
         if triggers:
-            identity = f"{prefix}{name}\x1f{PULL}\x1f{chr(31).join(triggers)}"
+            # All that can trigger it, not what is due: a command may make more due, and the task is still the same.
+            identity = f"{prefix}{name}\x1f{PULL}\x1f{chr(31).join(node.triggers)}"
             yield Task(_task_id(identity), name, (PULL, name), triggers, timeout=node.policies.timeout)
 
 

@@ -1,10 +1,11 @@
 """Between a run and a saver: a run out of what is stored, and a saver's arguments out of a run's orders.
 
-The drivers do the calling, so that this serves both colours.
+The drivers do the calling, so that this serves both colours. Only :func:`stamp` and a fresh thread look at the clock.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import cast
 
 from phalanx.channels.base import MISSING
@@ -20,7 +21,7 @@ from phalanx.checkpoint.ids import checkpoint_id
 from phalanx.checkpoint.serde import decode_exception
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.commands import is_command_task
-from phalanx.coordinator.messages import Commit, SaveWrites
+from phalanx.coordinator.messages import Commit, SaveWrites, Stamp
 from phalanx.coordinator.plan import path_order
 from phalanx.coordinator.run import Pending, Position, Run, RunSettings
 from phalanx.coordinator.state import GraphState
@@ -107,6 +108,11 @@ def metadata_of(order: Commit, config: RunnableConfig) -> CheckpointMetadata:
 def updated_channels(state: GraphState) -> list[str] | None:
     """The channels the last superstep updated, as a checkpoint keeps them."""
     return None if state.updated is None else sorted(state.updated)
+
+
+def stamp(run: Run) -> Stamp:
+    """A new checkpoint id and the time, for the step the run is in."""
+    return Stamp(checkpoint_id(run.position.step, run.position.checkpoint_id), datetime.now(UTC).isoformat())
 
 
 def open_run(

@@ -120,6 +120,8 @@ class Run:
         pending: what is known of the first superstep's tasks from an earlier run.
         tasks: the running superstep's, by id. A failed task whose error handler runs is replaced by the handler's.
         attempts: the attempts begun of tasks that were tried more than once.
+        disowned: the errors of tasks that an error handler was to deal with, which the graph no longer has.
+        unsaved: the channels that commands changed since the last checkpoint.
     """
 
     blueprint: Blueprint
@@ -130,11 +132,12 @@ class Run:
     namespace: str = ""
     tasks: dict[str, Task] = field(default_factory=dict[str, Task])
     attempts: dict[str, int] = field(default_factory=dict[str, int])
+    disowned: dict[str, BaseException] = field(default_factory=dict[str, BaseException])
     writes: dict[str, Sequence[Update]] = field(default_factory=dict[str, Sequence[Update]])
     failures: dict[str, BaseException] = field(default_factory=dict[str, BaseException])
+    unsaved: frozenset[str] = frozenset()
     last_step: int = field(init=False)
     _showed: bool = False
-    _unsaved: frozenset[str] = frozenset()  # the channels that commands changed since the last checkpoint
 
     def __post_init__(self) -> None:
         self.last_step = self.position.step + self.settings.recursion_limit + 1
@@ -171,7 +174,9 @@ class Run:
     def _go_on_with(self, command: "Command[str]") -> list[Order]:
         """Go on where the thread stopped, with what a command says on top."""
         if self.blueprint.command_writes is None:
-            raise InvalidUpdateError("this graph takes no Command as input: it is not made by a StateGraph")
+            raise InvalidUpdateError(
+                f"{self.blueprint.called} takes no Command as input: its blueprint has no command_writes"
+            )
         writes = self.blueprint.command_writes(command)
         self._apply_command(writes)
         pseudo_task = command_task(len(self.pending.commands))
@@ -220,6 +225,14 @@ class Run:
         """Where the running superstep stands between the first and the last that is allowed."""
         return StepLimits(self.position.step, self.last_step)
 
+    def timed_out(self) -> TimeoutError:
+        """The error of a superstep that took longer than the graph's ``step_timeout``."""
+        left = sorted({task.name for task in self.tasks.values() if self.awaits(task.id)})
+        return TimeoutError(
+            f"Timed out: superstep {self.position.step} of {self.blueprint.called} took longer than its step_timeout "
+            f"of {self.blueprint.step_timeout_s} s; still running: {', '.join(left)}"
+        )
+
     def output(self) -> object:
         """What the run returns: the output channels as they are now; ``None`` if it wrote to none of them."""
         return read_values(self.state, self.settings.output) if self._showed else None
@@ -249,7 +262,7 @@ class Run:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _apply_command(self, writes: Sequence[Update]) -> None:
-        self._unsaved |= apply_command(self.blueprint, self.state, writes, self.settings.next_version)
+        self.unsaved |= apply_command(self.blueprint, self.state, writes, self.settings.next_version)
 
     def _emits(self, mode: StreamMode) -> bool:
         return mode in self.settings.modes
@@ -272,7 +285,7 @@ class Run:
     def _commit(self, source: Source, stamp: Stamp, changed: frozenset[str]) -> Commit:
         before = self.position
         self.position = Position(stamp.checkpoint_id, True, before.step + 1)
-        changed, self._unsaved = changed | self._unsaved, frozenset()
+        changed, self.unsaved = changed | self.unsaved, frozenset()
         return Commit(
             stamp,
             before.checkpoint_id if before.stored else None,
@@ -347,16 +360,17 @@ class Run:
         if isinstance(error, GraphBubbleUp):
             self.failures[task.id] = error
             return [Abandon()] if self.settings.eager_failure else []
-        told: list[Update] = [(ERROR, repr(error))]
+        told: list[Update] = [(ERROR, shown_error(error))]
         if self.blueprint.nodes[task.name].policies.error_handler is None:
             if event.restored:  # the graph has lost the handler since: the task runs again
+                self.disowned[task.id] = error
                 return []
             self.failures[task.id] = error
             saved = SaveWrites(self.position.checkpoint_id, task, told)
             return [saved, Abandon()] if self.settings.eager_failure else [saved]
         handler = handler_task(self.blueprint, task, error)
-        # In the failed task's place, so that the order of tasks is still that of their paths.
-        self.tasks = {each.id: each for each in (handler if t.id == task.id else t for t in self.tasks.values())}
+        del self.tasks[task.id]
+        self.tasks[handler.id] = handler
         told.append((HANDED_OVER, encode_exception(error)))
         return [] if event.restored else [SaveWrites(self.position.checkpoint_id, task, told), Launch(handler)]
 
@@ -372,3 +386,11 @@ class Run:
 def _place_of(task: Task) -> str:
     """The node in whose place a task ran: an error handler's is that of the node that failed."""
     return task.name if task.error is None else task.error.node
+
+
+def shown_error(error: BaseException) -> str:
+    """An error as a checkpoint tells of it; some cannot even say what they are."""
+    try:
+        return repr(error)
+    except Exception:
+        return f"{type(error).__name__}(<its repr failed>)"

@@ -90,7 +90,7 @@ class ThreadTeam:
             return None
         lone, self._lone = self._lone, None
         if lone is not None and timeout_s is None:
-            event: Event | None = lone[1]()
+            event: Event | None = contextvars.copy_context().run(lone[1])  # what it sets is its own
         else:
             if lone is not None:
                 self._enqueue([lone])

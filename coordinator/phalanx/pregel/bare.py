@@ -7,7 +7,7 @@ from typing import Any, cast
 from phalanx.cache.base import BaseCache, check_cache
 from phalanx.channels import Topic
 from phalanx.constants import END
-from phalanx.coordinator.commands import as_command
+from phalanx.coordinator.commands import as_command, targets_of
 from phalanx.coordinator.output import Keys, as_names
 from phalanx.errors import InvalidUpdateError
 from phalanx.managed import ManagedValue, ManagedValueSpec
@@ -15,6 +15,7 @@ from phalanx.pregel.node_builder import NodeBuilder, built
 from phalanx.protocol.names import TASKS, branch_channel
 from phalanx.types import CachePolicy, RetryPolicy, Send, Update
 from phalanx.worker.blueprint import Blueprint, Channel, Node, Reader
+from phalanx.worker.policies import cache_policy_of, retry_policies_of
 
 _RESERVED: frozenset[str] = frozenset({TASKS, "__input__", "__interrupt__", "__resume__", "__error__", "__no_writes__"})
 
@@ -51,9 +52,10 @@ class BareGraph:
 
         Raises:
             ValueError: a node or an argument names a channel that is not there, or nobody waits for the input.
-            TypeError: a node is none.
+            TypeError: a node, a channel or a policy is none.
         """
         check_step_timeout(self.step_timeout)
+        cache_policy_of(self.cache_policy, "the graph")
         check_cache(self.cache)
         managed = {name: kind for name, kind in self.channels.items() if _is_managed(kind)}
         channels = {name: _named(name, kind) for name, kind in self.channels.items() if name not in managed}
@@ -72,7 +74,7 @@ class BareGraph:
             context_schema=self.context_schema,
             store=self.store,
             cache=self.cache,
-            retry=as_policies(self.retry_policy),
+            retry=retry_policies_of(self.retry_policy, "the graph"),
             step_timeout_s=self.step_timeout,
         )
         if check:
@@ -91,16 +93,6 @@ class BareGraph:
         return replace(node, policies=policies, reader=reader)
 
 
-def as_policies(given: RetryPolicy | Sequence[RetryPolicy] | None) -> tuple[RetryPolicy, ...]:
-    """Policies in order; one alone is a policy, although it is a tuple too."""
-    if given is None:
-        return ()
-    policies = (given,) if isinstance(given, RetryPolicy) else tuple(given)
-    for policy in policies:
-        policy.check("the graph")
-    return policies
-
-
 def command_writes(given: object) -> list[Update]:
     """The writes that a command as the input of a bare graph means: to its channels, and packets.
 
@@ -110,7 +102,7 @@ def command_writes(given: object) -> list[Update]:
     command = as_command(given)
     assert command is not None
     pairs = _pairs(command.update)
-    goto = cast("Sequence[Send | str]", command.goto if isinstance(command.goto, (list, tuple)) else (command.goto,))
+    goto = cast("Sequence[Send | str]", targets_of(command))
     gotos = [(TASKS, each) if isinstance(each, Send) else (branch_channel(each), None) for each in goto if each != END]
     return [*pairs, *gotos]
 

@@ -19,6 +19,7 @@ from phalanx.worker.task_context import RunContext, nested_config
 
 Modes = StreamMode | Sequence[StreamMode] | None
 
+_LATER_MODES: Final[tuple[str, ...]] = ("messages", "custom", "tasks", "checkpoints", "debug")
 _LEAST: Final = {"recursion_limit": 1, "max_concurrency": 1}
 
 
@@ -99,6 +100,8 @@ def _check_number(key: str, value: object, least: int) -> None:
 def _checked_modes(modes: Modes) -> frozenset[StreamMode]:
     chosen: list[StreamMode] = [modes] if isinstance(modes, str) else list(modes or ())
     for mode in chosen:
+        if str(mode) in _LATER_MODES:
+            raise ValueError(f"stream_mode {mode!r} is not there yet; there are: {', '.join(STREAM_MODES)}")
         if mode not in STREAM_MODES:
             raise ValueError(f"unknown stream_mode {mode!r}; it must be one of: {', '.join(STREAM_MODES)}")
     return frozenset(chosen)

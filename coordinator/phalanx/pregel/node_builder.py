@@ -8,6 +8,7 @@ from typing import Any, Final, Self, cast
 from phalanx.types import CachePolicy, RetryPolicy, TimeoutPolicy, Update
 from phalanx.worker.blueprint import Node, Policies, Reader
 from phalanx.worker.functions import UserFunction
+from phalanx.worker.policies import cache_policy_of, retry_policies_of
 
 
 class _Output:
@@ -147,13 +148,21 @@ class NodeBuilder:
         return self
 
     def add_retry_policies(self, *policies: RetryPolicy) -> Self:
-        """When to try again; the first that matches an error decides."""
-        self._retry += policies
+        """When to try again; the first that matches an error decides.
+
+        Raises:
+            TypeError, ValueError: one is no policy, or a number in it means nothing.
+        """
+        self._retry += retry_policies_of(policies, "a NodeBuilder")
         return self
 
     def add_cache_policy(self, policy: CachePolicy) -> Self:
-        """How the node's writes are remembered."""
-        self._cache = policy
+        """How the node's writes are remembered.
+
+        Raises:
+            TypeError: it is no policy.
+        """
+        self._cache = cache_policy_of(policy, "a NodeBuilder")
         return self
 
     def set_timeout(self, timeout: float | timedelta | TimeoutPolicy | None) -> Self:

@@ -26,8 +26,8 @@ def snapshot_of(
         blueprint: the graph.
         config: what was asked for; it addresses the snapshot when there is no checkpoint.
         found: the checkpoint.
-        chosen: whether exactly this checkpoint was asked for: then it is shown as it is stored, with what commands given
-            on it say. Else it is the thread's latest, and what its finished tasks wrote is already shown.
+        chosen: whether exactly this checkpoint was asked for: then it is shown as it is stored, with what commands
+            given on it say. Else it is the thread's latest, and what its finished tasks wrote is already shown.
     """
     if found is None:
         return StateSnapshot({}, (), config, None, None, None, (), ())
@@ -50,9 +50,11 @@ def snapshot_of(
     done = pending.finished
     errors = {task_id: str(value) for task_id, channel, value in found.pending_writes or () if channel == ERROR}
     shown = tuple(_shown(task, done, errors, blueprint.stream_channels) for task in tasks)
-    left = tasks
-    if not chosen and _overlay(blueprint, state, [task for task in tasks if task.id in done], done):
-        left = [task for task in tasks if task.id not in done]
+    left = [task for task in tasks if chosen or task.id not in done]
+    if not chosen and not _overlay(blueprint, state, tasks, done):
+        left = tasks
+    elif tasks and not left:  # all have finished, and whoever ran them has left before what follows
+        left = plan(blueprint, state, checkpoint_id="", namespace="", step=0)
     return StateSnapshot(
         values=read_values(state, blueprint.stream_channels),
         next=tuple(task.name for task in left),
@@ -66,15 +68,20 @@ def snapshot_of(
 
 
 def _overlay(
-    blueprint: Blueprint, state: GraphState, finished: Sequence[Task], done: Mapping[str, Sequence[Update]]
+    blueprint: Blueprint, state: GraphState, tasks: Sequence[Task], done: Mapping[str, Sequence[Update]]
 ) -> bool:
-    """Show what finished tasks of an unfinished step wrote, without taking the step as done.
+    """Show what those tasks of an unfinished step wrote that have finished. If all have, the step is taken as done.
 
     Returns whether that was possible: it is not when a step failed because its writes contradict each other.
     """
-    writes = [TaskWrites(task.path, task.name, (), done[task.id]) for task in finished]
+    whole = all(task.id in done for task in tasks)
+    writes = [
+        TaskWrites(task.path, task.name, task.triggers if whole else (), done[task.id])
+        for task in tasks
+        if task.id in done
+    ]
     try:
-        apply_writes(blueprint, state, writes, _unchanged)
+        apply_writes(blueprint, state, writes, _newer if whole else _unchanged)
     except Exception:  # a channel refuses, or the user's reducer raises; either way the state is as it was
         return False
     return True
@@ -83,6 +90,11 @@ def _overlay(
 def _unchanged(newest: Version | None) -> Version:
     """The version of a step that is only shown, not taken."""
     return newest if newest is not None else 0
+
+
+def _newer(newest: Version | None) -> Version:
+    """The version of a step that would come next, where versions are numbers."""
+    return newest + 1 if isinstance(newest, (int, float)) else _unchanged(newest)
 
 
 def _shown(task: Task, done: Mapping[str, Sequence[Update]], errors: Mapping[str, str], keys: Keys) -> PregelTask:

@@ -11,7 +11,13 @@ from phalanx.types import Command
 
 
 def plain(name: str) -> str:
-    """The name as text and nothing more: of a member of an enum with text values, its value."""
+    """The name as text and nothing more: of a member of an enum with text values, its value.
+
+    Raises:
+        TypeError: it is no text.
+    """
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"a node is named by a text; got {name!r} of type {type(name).__name__}")
     return str.__str__(name)
 
 

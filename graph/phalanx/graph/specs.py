@@ -1,8 +1,8 @@
 """Nodes and conditional edges as they were added, before a graph is compiled."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from phalanx.types import CachePolicy, RetryPolicy, TimeoutPolicy
 from phalanx.worker.functions import UserFunction
@@ -96,36 +96,6 @@ def guarded(name: str, spec: NodeSpec, error_handler: object, taken: Mapping[str
     return {handler: guard, name: replace(spec, error_handler=handler)}
 
 
-def retry_policies(given: object, where: str) -> tuple[RetryPolicy, ...]:
-    """One policy, a sequence of them, or none, as a tuple.
-
-    Raises:
-        TypeError: it is something else.
-        ValueError: a number in it means nothing.
-    """
-    if given is None:
-        return ()
-    policies: tuple[object, ...] = (given,)
-    if isinstance(given, (list, tuple)) and not isinstance(given, RetryPolicy):
-        policies = tuple(cast("Sequence[object]", given))
-    for policy in policies:
-        if not isinstance(policy, RetryPolicy):
-            raise TypeError(f"retry_policy of {where} must be a RetryPolicy or a sequence of them; got {policy!r}")
-        policy.check(where)
-    return cast("tuple[RetryPolicy, ...]", policies)
-
-
-def cache_policy_of(given: object, where: str) -> CachePolicy | None:
-    """The policy, checked.
-
-    Raises:
-        TypeError: it is none.
-    """
-    if given is None or isinstance(given, CachePolicy):
-        return given
-    raise TypeError(f"cache_policy of {where} must be a CachePolicy; got {given!r}")
-
-
 def labelled(destinations: Mapping[str, str] | Iterable[str], where: str) -> dict[str, str | None]:
     """Destinations with their labels, if they have any.
 
@@ -137,16 +107,3 @@ def labelled(destinations: Mapping[str, str] | Iterable[str], where: str) -> dic
     if isinstance(destinations, Mapping):
         return {str.__str__(name): label for name, label in cast("Mapping[str, str]", destinations).items()}
     return {str.__str__(name): None for name in destinations}
-
-
-def as_timeout(given: Any, where: str) -> TimeoutPolicy | None:
-    """The policy in seconds.
-
-    Raises:
-        ValueError, TypeError: it is no time, naming whose.
-    """
-    try:
-        return TimeoutPolicy.coerce(given)
-    except (ValueError, TypeError) as error:
-        error.add_note(f"this is the timeout of {where}")
-        raise

@@ -15,17 +15,7 @@ from phalanx.constants import END, START
 from phalanx.graph.annotations import destinations_of, ends_of, node_name, path_name, plain, schema_read_by
 from phalanx.graph.compiling import blueprint_of, not_there_yet, saver_of, stops_of
 from phalanx.graph.declarations import Declarations
-from phalanx.graph.specs import (
-    DEFAULT_ERROR_HANDLER,
-    BranchSpec,
-    NodeDefaults,
-    NodeSpec,
-    as_timeout,
-    cache_policy_of,
-    guarded,
-    labelled,
-    retry_policies,
-)
+from phalanx.graph.specs import DEFAULT_ERROR_HANDLER, BranchSpec, NodeDefaults, NodeSpec, guarded, labelled
 from phalanx.graph.validation import check_interrupts, check_name, check_whole
 from phalanx.managed import ManagedValueSpec
 from phalanx.pregel import Pregel
@@ -33,6 +23,7 @@ from phalanx.pregel.schemas import Side, state_json_schema
 from phalanx.types import All, CachePolicy, RetryPolicy, TimeoutPolicy
 from phalanx.worker.blueprint import Blueprint, Channel
 from phalanx.worker.functions import Invokable, UserFunction
+from phalanx.worker.policies import cache_policy_of, retry_policies_of, timeout_policy_of
 
 StateT = TypeVar("StateT", default=dict[str, Any])
 ContextT = TypeVar("ContextT", default=Any)
@@ -131,9 +122,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         """
         where = "set_node_defaults()"
         later = NodeDefaults(
-            retry_policies(retry_policy, where),
+            retry_policies_of(retry_policy, where),
             cache_policy_of(cache_policy, where),
-            as_timeout(timeout, where),
+            timeout_policy_of(timeout, where),
             None if error_handler is None else UserFunction.of(error_handler, DEFAULT_ERROR_HANDLER),
         )
         self._warn_if_compiled("Changing the node defaults of")
@@ -191,9 +182,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             schema,
             defer,
             dict(metadata or {}),
-            retry_policies(retry_policy, where),
+            retry_policies_of(retry_policy, where),
             cache_policy_of(cache_policy, where),
-            as_timeout(timeout, where),
+            timeout_policy_of(timeout, where),
             destinations=destinations_of(action) if destinations is None else labelled(destinations, where),
         )
         self._declarations.add(schema)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from phalanx.constants import END, START
+from phalanx.coordinator.commands import as_command, targets_of
 from phalanx.errors import ErrorCode, InvalidUpdateError, ParentCommand, create_error_message
 from phalanx.graph.annotations import plain
 from phalanx.graph.instances import update_of_instance
@@ -34,7 +35,7 @@ def writer_for(
         updates: list[Update] = []
         gotos: list[Update] = []
         for part in _parts(output):
-            command = _as_command(part)
+            command = as_command(part)
             if command is not None:
                 _check_graph(command, what)
                 given: object = command.update
@@ -72,8 +73,7 @@ def _check_graph(command: AnyCommand, what: str) -> None:
 
 def _targets(command: AnyCommand, what: str) -> Iterable[Send | str]:
     goto = cast("object", command.goto)
-    targets = () if goto is None else _as_sequence(goto)
-    for target in [goto] if targets is None else targets:
+    for target in () if goto is None else targets_of(command):
         if not isinstance(target, (Send, str)):
             raise InvalidUpdateError(
                 f"Command(goto={goto!r}) as {what}: {target!r} is no destination; a goto is a node's name, a Send, or "
@@ -191,7 +191,3 @@ def _as_dict(value: object) -> dict[str, object] | None:
 
 def _as_sequence(value: object) -> Sequence[object] | None:
     return cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else None
-
-
-def _as_command(value: object) -> AnyCommand | None:
-    return cast("AnyCommand", value) if isinstance(value, Command) else None

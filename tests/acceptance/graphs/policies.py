@@ -1,7 +1,11 @@
 """Graphs whose nodes hang, fail and are handled, over real worker processes. What ran is noted in files."""
 
+# Short paths are lambdas, and all who run these graphs give a folder.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportTypedDictNotRequiredAccess=false
+
 import operator
 import os
+import re
 import time
 from pathlib import Path
 from typing import Annotated
@@ -85,5 +89,21 @@ def _handled() -> StateGraph[State]:
     return builder
 
 
+def holds_the_interpreter(state: State) -> State:
+    """Does not let go of the interpreter the first time, so that no other thread of its process runs."""
+    if note(state, "holds") == 1:
+        re.match(r"(a+)+$", "a" * 40 + "b")
+    return {"done": ["holds"]}
+
+
+def _held() -> StateGraph[State]:
+    builder = StateGraph(State)
+    again = RetryPolicy(initial_interval=0.05, jitter=False)
+    builder.add_node("holds", holds_the_interpreter, timeout=0.3, retry_policy=again)
+    builder.add_edge(START, "holds")
+    return builder
+
+
 limited = _limited().compile(name="limited")
+held = _held().compile(name="held")
 handled = _handled().compile(name="handled")

@@ -165,7 +165,7 @@ def test_the_handler_of_a_failed_task_is_launched_in_its_place_and_is_told_what_
     assert saved.writes[0] == (ERROR, "ValueError('no')")
     assert [name for name, _ in saved.writes] == [ERROR, HANDED_OVER]
     assert repr(decode_exception(saved.writes[1][1])) == "ValueError('no')"
-    assert [each.name for each in run.run.tasks.values()] == ["handler", "b"]
+    assert sorted(each.name for each in run.run.tasks.values()) == ["b", "handler"]
     assert a.id not in run.run.tasks
 
 
@@ -298,7 +298,7 @@ def test_a_task_that_was_handed_over_before_is_not_run_again_but_its_handler_is(
 
     (dispatch,) = again.of(Dispatch)
     assert isinstance(dispatch, Dispatch)
-    assert [task.id for task in dispatch.tasks] == [handler_before.id, b.id]
+    assert {task.id for task in dispatch.tasks} == {handler_before.id, b.id}
     assert again.of(Launch) == []
     assert again.of(SaveWrites) == []
     task = again.task("handler")

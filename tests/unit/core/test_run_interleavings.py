@@ -170,7 +170,7 @@ class Interleavings(RuleBasedStateMachine):
         while self.open_tasks(self.orderly):
             first, *_ = self.open_tasks(self.orderly)
             self.orderly.handle(self.event(self.orderly, first))
-        assert list(self.disorderly.tasks) == list(self.orderly.tasks)
+        assert self.disorderly.tasks.keys() == self.orderly.tasks.keys()
         assert self.disorderly.attempts == self.orderly.attempts
         stamp = Stamp(f"after {self.orderly.position.step}", "")
         expected, found = self.orderly.close_step(stamp), self.disorderly.close_step(stamp)
@@ -183,8 +183,8 @@ class Interleavings(RuleBasedStateMachine):
         assert content(self.disorderly.state) == content(self.orderly.state)
         assert self.disorderly.position == self.orderly.position
         assert self.disorderly.output() == self.orderly.output()
-        paths = [task.path for task in self.disorderly.tasks.values()]
-        assert paths == [task.path for task in self.orderly.tasks.values()], "a handler takes the place of its task"
+        paths = {task.path for task in self.disorderly.tasks.values()}
+        assert paths == {task.path for task in self.orderly.tasks.values()}, "a handler takes the place of its task"
 
 
 def notes_of(error: BaseException) -> list[str]:

@@ -1,5 +1,9 @@
 """Launches that wait for their time."""
 
+import threading
+from math import inf
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,13 +81,42 @@ def test_the_next_one_is_never_due_in_less_than_no_time() -> None:
     assert timers.next_in(100.0) == 0.0
 
 
+@pytest.mark.parametrize("limit_s", [1e12, inf])
+def test_a_limit_beyond_what_can_be_waited_for_is_waited_for_in_parts(limit_s: float) -> None:
+    timers = Timers()
+    timers.begin(limit_s, 0.0)
+
+    wait_s = timers.next_in(0.0)
+    assert wait_s is not None
+    assert 0.0 < wait_s <= threading.TIMEOUT_MAX
+    assert not timers.out_of_time(wait_s)
+
+
 def test_timers_are_forgotten_with_their_superstep() -> None:
     timers = Timers()
+    timers.begin(None, 0.0)
     timers.add(launch("a", 1.0), 0.0)
-    timers.clear()
+    timers.begin(None, 0.0)
 
     assert not timers
     assert due(timers, 1e9) == []
+
+
+def test_a_superstep_is_out_of_time_once_its_limit_is_over_and_there_is_something_to_do_then() -> None:
+    timers = Timers()
+    timers.begin(5.0, 10.0)
+
+    assert not timers
+    assert timers.next_in(11.0) == 4.0
+    assert not timers.out_of_time(14.999)
+    assert timers.out_of_time(15.0)
+    assert timers.next_in(99.0) == 0.0
+
+    timers.add(launch("a", 1.0), 10.0)
+    assert timers.next_in(10.0) == 1.0
+    timers.begin(None, 20.0)
+    assert not timers.out_of_time(1e9)
+    assert timers.next_in(20.0) is None
 
 
 @given(waits=st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100))), looks=st.lists(st.floats(0, 300), max_size=6))

@@ -413,14 +413,27 @@ def test_an_input_without_a_key_fails_the_attempt_before_its_node_has_run(
 
 
 @pytest.mark.parametrize("broken", ["get", "set"])
-def test_a_cache_that_is_gone_fails_the_attempt_which_may_be_tried_again(run: Run, broken: str) -> None:
-    cache = DictCache()
+def test_a_cache_that_is_gone_costs_a_warning_and_not_what_the_node_did(
+    run: Run, broken: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache, node = DictCache(), Counting()
     cache.broken = broken
 
-    ended = raised(run(attempt(Counting(), cache=cache, policies=replace(CACHED, retry=(policy(),)))))
+    ended = run(attempt(node, cache=cache, policies=replace(CACHED, retry=(policy(),))))
 
-    assert isinstance(ended.error, ConnectionError)
-    assert ended.retry_after_s == 2.0
+    assert ended == Wrote([("value", "input")])
+    assert len(node.calls) == 1
+    assert "could not" in caplog.text
+
+
+def test_what_is_no_list_of_writes_in_the_cache_is_taken_for_nothing(run: Run) -> None:
+    cache, node = DictCache(), Counting()
+    run(attempt(node, cache=cache, policies=CACHED))
+    for key in cache.entries:
+        cache.entries[key] = 5
+
+    assert run(attempt(node, cache=cache, policies=CACHED)) == Wrote([("value", "input")])
+    assert len(node.calls) == 2
 
 
 def test_what_is_remembered_is_of_one_node_s_function_and_name() -> None:

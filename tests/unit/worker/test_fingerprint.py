@@ -4,6 +4,7 @@ import importlib.util
 import operator
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 from tests.unit.blueprints import graph, node
 
 from phalanx.channels import BinaryOperatorAggregate, LastValue, Topic
-from phalanx.worker.blueprint import Blueprint
+from phalanx.managed import IsLastStepManager, RemainingStepsManager
+from phalanx.types import RetryPolicy
+from phalanx.worker.blueprint import Blueprint, Reader
 from phalanx.worker.fingerprint import fingerprint
 
 SOURCE = """
@@ -82,6 +85,19 @@ def version_of(source: str, folder: Path, *, name: str = "module") -> str:
         return fingerprint(blueprint)
     finally:
         del sys.modules[file.stem]
+
+
+def test_the_retries_of_a_graph_and_the_managed_values_of_a_node_are_part_of_the_version() -> None:
+    plain = graph(node("a"))
+    keys = Reader(("value",), managed=(("steps", RemainingStepsManager),))  # type: ignore[arg-type]
+    other = Reader(("value",), managed=(("steps", IsLastStepManager),))  # type: ignore[arg-type]
+    graphs = [
+        plain,
+        replace(plain, retry=(RetryPolicy(),)),
+        *(replace(plain, nodes={**plain.nodes, "a": replace(node("a"), reader=each)}) for each in (keys, other)),
+    ]
+
+    assert len({fingerprint(each) for each in graphs}) == len(graphs)
 
 
 def test_it_is_sixteen_hexadecimal_digits() -> None:

@@ -105,9 +105,10 @@ def register(app: Celery, settings: WorkerSettings, registry: GraphRegistry) -> 
     overruns = Overruns(settings, registry)
 
     class BatchRequest(Request):
-        """A message on its way through the pool, which ends the process that takes too long over it.
+        """A message on its way through the pool, which ends the process that takes far too long over it.
 
-        Celery would log that as two errors with tracebacks; here it is the task's outcome.
+        Celery would log a process that has ended as errors with tracebacks. Here it is a task's outcome, or a task that
+        is lost and handed out again.
         """
 
         def on_timeout(self, soft: bool, timeout: float) -> None:
@@ -118,7 +119,10 @@ def register(app: Celery, settings: WorkerSettings, registry: GraphRegistry) -> 
             overruns.record(self.args[0], timeout)
 
         def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> None:
-            if "TimeLimitExceeded" not in type(getattr(exc_info.exception, "exc", exc_info.exception)).__name__:
+            error = getattr(exc_info.exception, "exc", exc_info.exception)
+            if type(error).__name__ in ("TimeLimitExceeded", "WorkerLostError"):
+                task_ready(self)
+            else:
                 super().on_failure(exc_info, send_failed_event, return_ok)
 
     # A shared task would appear in every other Celery app of this process too, and the first of them would win.

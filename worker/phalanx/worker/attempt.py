@@ -5,6 +5,7 @@ Threads, event loops and worker processes all run tasks through this. They diffe
 are called, which is a parameter of the one procedure.
 """
 
+import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from phalanx.worker.retrying import retry_after
 from phalanx.worker.run_task import Caller, StateView, call_here, run_task, run_to_end
 from phalanx.worker.task_context import TaskContext, note_task
 from phalanx.worker.timeouts import Clockwork, run_bounded
+
+logger = logging.getLogger("phalanx.worker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Attempt:
         view: the state as of the step's start.
         arg: gives a packet's argument; ``None`` for a task whose input is read from the state.
         timeout: what limits this attempt: the packet's own policy, or the node's.
-        killable: whether the process is ended from outside when ``run_timeout`` is over, so that nobody need watch it.
+        killable: whether this process may be ended when the time is up, so that no thread need be left behind.
     """
 
     blueprint: Blueprint
@@ -87,10 +90,16 @@ class Attempt:
     timeout: TimeoutPolicy | None = None
     killable: bool = False
 
+    @property
+    def process_limit_s(self) -> float | None:
+        """How long the process that runs it in a thread may live; ``None`` where it does not matter to it."""
+        policy = self.timeout
+        return policy.run_s if policy is not None and self.killable and policy.idle_s is None else None
+
     def run_here(self) -> Ended:
         """Run it in this thread; with a time limit, in another one that can be left behind."""
         try:
-            if self.timeout is None or (self.killable and self.timeout.idle_s is None):
+            if self.timeout is None or self.process_limit_s is not None:
                 return run_to_end(self.procedure(call_here, _HERE))
             clockwork = self.wind_up(self.timeout)
             return run_bounded(clockwork, lambda: run_to_end(self.procedure(call_here, _HERE)))
@@ -109,17 +118,36 @@ class Attempt:
             Exception: whatever the user's code raises.
         """
         node, cache = self.node, self.blueprint.cache
-        value = self.view.read(node.reader) if self.arg is None else self.arg()
+        value = self._read() if self.arg is None else self.arg()
         policy = node.policies.cache
         if policy is None or cache is None or not node.actions:
             return Wrote(await run_task(node, value, self.view, call, self.context))
         key, ttl = task_cache_key(policy, node.cache_namespace, value)
-        remembered = await access.get(cache, key)
+        remembered = await self._remembered(access, cache, key)
         if remembered is not None:
-            return Wrote([(channel, written) for channel, written in remembered], cached=True)
+            return Wrote(remembered, cached=True)
         writes = await run_task(node, value, self.view, call, self.context)
-        await access.set(cache, {key: (writes, ttl)})
+        try:
+            await access.set(cache, {key: (writes, ttl)})
+        except Exception as error:  # what the node did is done, and must neither be lost nor be done again
+            self._warn_of_cache("remember what it wrote", error)
         return Wrote(writes)
+
+    async def _remembered(self, access: CacheAccess, cache: BaseCache[Any], key: FullKey) -> list[Update] | None:
+        """What the cache holds. A cache that fails, or holds something else, holds nothing."""
+        try:
+            found = await access.get(cache, key)
+            return None if found is None else [(channel, written) for channel, written in found]
+        except Exception as error:
+            self._warn_of_cache("look for what it wrote before", error)
+            return None
+
+    def _warn_of_cache(self, what: str, error: Exception) -> None:
+        logger.warning("node %r (task %s) could not %s: %s", self.node.name, self.context.task_id, what, error)
+
+    def _read(self) -> object:
+        handled = self.context.error
+        return self.view.read(self.blueprint.reader_of(self.node.name, "" if handled is None else handled.node))
 
     def raised(self, error: BaseException) -> Raised:
         """What an error of the attempt means."""

@@ -6,10 +6,12 @@ time. A slow task does not hold back the news of a finished one for much longer 
 runs, the process's :class:`~phalanx.worker.flusher.Flusher` looks after what was gathered before.
 """
 
+import logging
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Final, cast
@@ -18,7 +20,7 @@ from phalanx.channels.base import MISSING
 from phalanx.checkpoint.packing import BlobCache, Packer, bytes_of, resolve
 from phalanx.checkpoint.serde import Serializer, decode_exception, encode_exception
 from phalanx.config import RunnableConfig
-from phalanx.errors import NodeError
+from phalanx.errors import NodeError, NodeTimeoutError
 from phalanx.managed import StepLimits
 from phalanx.protocol.batch import Batch, BatchTask, Ref
 from phalanx.protocol.names import TASKS
@@ -28,6 +30,7 @@ from phalanx.types import Send, Update
 from phalanx.worker.attempt import Attempt, Ended, Raised, Wrote
 from phalanx.worker.blueprint import Blueprint, Channel
 from phalanx.worker.call_on_loop import attempt_on_loop
+from phalanx.worker.deadline import ends_process_after
 from phalanx.worker.failures import failure_outcome
 from phalanx.worker.flusher import Flusher
 from phalanx.worker.loop import LoopThread
@@ -43,6 +46,8 @@ LOOK_EVERY_S: Final = 2.0
 """How often tasks that take their time on the event loop are asked for: nobody may wait for them any more."""
 
 _ENDED_BY_SIGNAL: Final = frozenset(number - 256 for number in signal.valid_signals())
+
+logger = logging.getLogger("phalanx.worker")
 
 Done = tuple[BatchTask, Ended, float]
 """A task, how it ended, and how long it took in seconds."""
@@ -119,13 +124,35 @@ class BatchRun:
         running = _OnLoop.start(on_loop, prepared, self.loop) if on_loop else None
         for task in tasks:
             if not nodes[task.node].is_async:
-                yield _execute(task, prepared)
+                yield self._execute(task, prepared)
         while running is not None and running.left:
             done = running.next(LOOK_EVERY_S)
             if done is not None:
                 yield done
             elif self.store.is_over():
                 self.store.give_back(running.cancel())
+
+    def _execute(self, task: BatchTask, prepared: "_Prepared") -> Done:
+        """Run a task in this thread; with a time limit that ends this process, if need be."""
+        started = time.perf_counter()
+        attempt = prepared.attempt(task)
+        limit_s = attempt.process_limit_s
+
+        def out_of_time() -> None:
+            error = NodeTimeoutError(task.node, time.perf_counter() - started, kind="run", run_timeout=limit_s)
+            self._conclude(task, attempt.raised(error), time.perf_counter() - started, prepared)
+            self.flush()
+            logger.warning("%s Its process ends", error)
+
+        ended: Ended
+        try:
+            with nullcontext() if limit_s is None else ends_process_after(limit_s, out_of_time):
+                ended = attempt.run_here()
+        except BaseException as error:  # also SystemExit: it is the node's, and a task without an outcome is missed
+            if _ends_the_process(error):
+                raise
+            ended = Raised(note_task(error, task.node, task.id))
+        return task, ended, time.perf_counter() - started
 
     def _add(self, task: BatchTask, outcome: Outcome) -> None:
         (self.outcomes if outcome.is_final else self.retries)[task.id] = outcome.pack()
@@ -161,18 +188,6 @@ def _name_of_write(node: str, write: Update) -> str:
     if channel == TASKS:
         return f"node {node!r}, the argument of its Send to {cast('Send', value).node!r}"
     return f"node {node!r}, state key {channel!r}"
-
-
-def _execute(task: BatchTask, prepared: "_Prepared") -> Done:
-    started = time.perf_counter()
-    ended: Ended
-    try:
-        ended = prepared.attempt(task).run_here()
-    except BaseException as error:  # also SystemExit: it is the node's, and a task without an outcome would be missed
-        if _ends_the_process(error):
-            raise
-        ended = Raised(note_task(error, task.node, task.id))
-    return task, ended, time.perf_counter() - started
 
 
 def _ends_the_process(error: BaseException) -> bool:
@@ -242,7 +257,9 @@ class _Prepared:
         blobs = resolve([*batch.state.values(), *arguments], run.cache, run.store.fetch_blobs)
         channels: dict[str, Channel] = {}
         names = {
-            name for task in tasks for name in blueprint.nodes[task.node].channels_read(pushed=task.arg is not None)
+            name
+            for task in tasks
+            for name in blueprint.channels_read(task.node, pushed=task.arg is not None, failed=task.failed)
         }
         for name in names:
             ref = batch.state.get(name)
@@ -258,19 +275,8 @@ class _Prepared:
 
     def attempt(self, task: BatchTask) -> Attempt:
         """One attempt of a task of the batch, to be run on the event loop or in this thread."""
-        node, batch = self.blueprint.nodes[task.node], self.batch
-        context = TaskContext(
-            self.context,
-            task.node,
-            task.id,
-            task.path,
-            task.triggers,
-            batch.step,
-            batch.checkpoint_id,
-            task.tries,
-        )
-        if task.first_try_at:
-            context.first_attempt_at = task.first_try_at
+        node = self.blueprint.nodes[task.node]
+        context = TaskContext.of_batch(self.context, self.batch, task, time.time())
         if task.failed:
             context.error = NodeError(task.failed, decode_exception(self.serializer.loads(task.error)))
         packed = task.arg

@@ -127,15 +127,12 @@ class Node:
 
     @property
     def runs_user_code(self) -> bool:
-        """Whether a task of it must go where the user's code may run."""
-        return bool(self.actions or self.branches)
+        """Whether a task of it must go where the user's code may run: of any but a hidden node without functions.
 
-    def channels_read(self, *, pushed: bool) -> set[str]:
-        """The channels a task of this node may read; a packet's task reads only for its paths."""
-        read = set[str]() if pushed else set(self.reader.channels)
-        for branch in self.branches:
-            read.update(branch.reader.channels)
-        return read
+        A node over bare channels may have functions among its writes, and even without one a packet's argument is its
+        output, which a coordinator has in serialized form only.
+        """
+        return not self.hidden or bool(self.actions or self.branches)
 
 
 @dataclass(frozen=True)
@@ -171,6 +168,25 @@ class Blueprint:
     cache: BaseCache[Any] | None = None
     retry: tuple[RetryPolicy, ...] = ()
     step_timeout_s: float | None = None
+
+    def reader_of(self, node: str, failed: str = "") -> Reader:
+        """What a task of a node reads.
+
+        Args:
+            failed: the node that failed, for a task of an error handler: it is given what that one was given.
+        """
+        return self.nodes[failed or node].reader
+
+    def channels_read(self, node: str, *, pushed: bool, failed: str = "") -> set[str]:
+        """The channels a task of a node may read; a packet's task reads only for its paths.
+
+        Args:
+            failed: the node that failed, for a task of an error handler.
+        """
+        read = set[str]() if pushed else set(self.reader_of(node, failed).channels)
+        for branch in self.nodes[node].branches:
+            read.update(branch.reader.channels)
+        return read
 
     @property
     def called(self) -> str:

@@ -1,7 +1,7 @@
 """A graph's version, worked out from what it is made of, so that two processes can tell whether they hold the same.
 
-It covers names, edges, channels and their kinds, and the source text of nodes, paths and reducers. Source text,
-not byte code: processes may run different releases of Python. What those functions call in turn is not covered.
+It covers names, edges, channels and their kinds, policies, and the source text of nodes, paths and reducers. Source
+text, not byte code: processes may run different releases of Python. What those functions call in turn is not covered.
 """
 
 import functools
@@ -12,6 +12,7 @@ from enum import Enum
 from types import NoneType
 from typing import cast
 
+from phalanx.types import RetryPolicy
 from phalanx.worker.blueprint import Blueprint, Channel, Node, Policies
 
 
@@ -25,7 +26,7 @@ def fingerprint(blueprint: Blueprint) -> str:
 
 
 def _lines(blueprint: Blueprint) -> Iterable[str]:
-    yield f"graph {blueprint.name}"
+    yield f"graph {blueprint.name} {_retries(blueprint.retry)}"
     for name in sorted(blueprint.channels):
         yield _channel_line(name, blueprint.channels[name])
     for name in sorted(blueprint.nodes):
@@ -39,7 +40,8 @@ def _channel_line(name: str, channel: Channel) -> str:
 
 
 def _node_lines(node: Node) -> Iterable[str]:
-    yield f"node {node.name} {node.triggers} {node.reader.keys} {node.edges}"
+    managed = [(key, _named(kind)) for key, kind in node.reader.managed]
+    yield f"node {node.name} {node.triggers} {node.reader.keys} {managed} {node.edges}"
     yield _policies_line(node.policies)
     for action in node.actions:
         yield _source(action.source)
@@ -49,9 +51,12 @@ def _node_lines(node: Node) -> Iterable[str]:
 
 
 def _policies_line(policies: Policies) -> str:
-    retry = [(*policy[:5], _named(policy.retry_on)) for policy in policies.retry]
     cache = policies.cache and (policies.cache.ttl, _named(policies.cache.key_func))
-    return f"policies {retry} {policies.timeout} {cache} {policies.error_handler}"
+    return f"policies {_retries(policies.retry)} {policies.timeout} {cache} {policies.error_handler}"
+
+
+def _retries(policies: Sequence[RetryPolicy]) -> list[object]:
+    return [(*policy[:5], _named(policy.retry_on)) for policy in policies]
 
 
 def _named(what: object) -> object:

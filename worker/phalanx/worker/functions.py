@@ -54,9 +54,9 @@ class UserFunction:
         """
         name = name or name_of(action)
         if hasattr(action, "invoke") and hasattr(action, "ainvoke"):
-            invokable = cast("Invokable", action)
             ainvoke = cast("Callable[..., Awaitable[object]]", getattr(action, "ainvoke"))  # noqa: B009
-            return cls(name, invokable.invoke, ainvoke, frozenset({"config"}), source=action)
+            invoke = None if _holds_coroutines(action) else cast("Invokable", action).invoke
+            return cls(name, invoke, ainvoke, frozenset({"config"}), source=action)
         if not callable(action):
             raise TypeError(
                 f"a node or path must be a function, a callable object or have invoke(); got {action!r} "
@@ -66,6 +66,12 @@ class UserFunction:
         if is_coroutine_function(action):
             return cls(name, None, cast("Callable[..., Awaitable[object]]", action), wants, action)
         return cls(name, action, None, wants, action)
+
+
+def _holds_coroutines(action: object) -> bool:
+    """Whether it is a graph that only runs on an event loop: some of its nodes do, and it has no cluster of its own."""
+    nodes: object = getattr(getattr(action, "blueprint", None), "async_nodes", ())
+    return bool(nodes) and getattr(action, "cluster", None) is None
 
 
 def name_of(action: object) -> str:

@@ -95,8 +95,8 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="phalanx-heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Beat once now, and from now on."""
-        self._beat()
+        """Beat once now, and from now on; also when the server does not answer yet."""
+        self._try_to_beat()
         self._thread.start()
 
     def stop(self) -> None:

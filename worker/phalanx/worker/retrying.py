@@ -1,10 +1,13 @@
 """Whether and when a failed task is tried again. Pure: chance comes in as an argument."""
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Final, cast
 
 from phalanx.errors import GraphBubbleUp
 from phalanx.types import RetryPolicy
+
+LONGEST_WAIT_S: Final = 1e8
+"""Three years: longer than anybody waits, and short enough for every clock."""
 
 
 def retry_after(policies: Sequence[RetryPolicy], error: BaseException, attempt: int, jitter_s: float) -> float | None:
@@ -26,7 +29,7 @@ def retry_after(policies: Sequence[RetryPolicy], error: BaseException, attempt: 
     policy = next((each for each in policies if _matches(each, error)), None)
     if policy is None or attempt >= policy.max_attempts:
         return None
-    interval_s = min(policy.max_interval, _grown(policy, attempt))
+    interval_s = min(policy.max_interval, _grown(policy, attempt), LONGEST_WAIT_S)
     return interval_s + (jitter_s if policy.jitter else 0.0)
 
 

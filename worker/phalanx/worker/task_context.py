@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar, cast
 
 from phalanx.config import RunnableConfig
 from phalanx.errors import NodeError
+from phalanx.protocol.batch import Batch, BatchTask
 from phalanx.runtime import ExecutionInfo, RunControl, Runtime, beat_nothing, write_nothing
 from phalanx.types import StreamWriter
 from phalanx.worker.functions import UserFunction
@@ -72,6 +73,25 @@ class TaskContext:
     clockwork: Clockwork | None = None
     _config: RunnableConfig | None = None
     _runtime: Runtime[Any] | None = None
+
+    @classmethod
+    def of_batch(cls, run: RunContext, batch: Batch, task: BatchTask, began_at: float) -> "TaskContext":
+        """An attempt of a task that came in a batch.
+
+        Args:
+            began_at: when this attempt began, in seconds since the epoch.
+        """
+        return cls(
+            run,
+            task.node,
+            task.id,
+            task.path,
+            task.triggers,
+            batch.step,
+            batch.checkpoint_id,
+            task.tries,
+            task.first_try_at or began_at,
+        )
 
     @property
     def config(self) -> RunnableConfig:

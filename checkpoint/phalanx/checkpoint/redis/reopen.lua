@@ -1,8 +1,8 @@
 -- Before unfinished tasks run again: move the errors of earlier runs aside, so that new outcomes can be recorded.
 --
 -- Their claims go too, or no worker could claim them again, and what is known of attempts that were to be followed by
--- another. The claim of a task without an outcome stays: a worker may
--- still be at it, and the new run waits for that one instead of running it twice.
+-- another. The claim of a task without an outcome stays: a worker may still be at it, and the new run waits for that
+-- one instead of running it twice.
 --
 -- KEYS[1] lease   hash, lives with the thread
 -- KEYS[2] writes  hash, lives with the thread

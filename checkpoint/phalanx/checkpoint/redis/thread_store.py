@@ -182,6 +182,15 @@ class ThreadStore:
         if errors and not self._scripts.run("reopen", keys, arguments):
             raise self._stale(lease)
 
+    def void_claims(self, lease: Lease, namespace: str, checkpoint_id: str, task_ids: Sequence[str]) -> None:
+        """Forget who runs these tasks; nothing happens when the lease is stale.
+
+        What they still come to is dropped, unless the next run has them claimed again by then.
+        """
+        keys = [self.keys.lease, self.keys.claims(namespace, checkpoint_id)]
+        if task_ids:
+            self._scripts.run("void_claims", keys, [lease.token, *task_ids])
+
     def drop(self, lease: Lease, namespace: str, checkpoint_ids: Sequence[str]) -> None:
         """Delete the thread's keys, and those of the named checkpoints; nothing happens when the lease is stale."""
         keys = self.keys
