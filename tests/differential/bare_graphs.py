@@ -54,7 +54,7 @@ class BarePlan:
     turns: tuple[Turn, ...] = (Turn((("x", "in"),)),)
 
     # What graphs of this kind never have.
-    nests = handles = caches = goes_up = False
+    nests = nests_often = handles = caches = goes_up = False
 
     @property
     def unclear_next(self) -> bool:

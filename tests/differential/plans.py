@@ -131,6 +131,11 @@ class GraphPlan:
         return any(node.inner for node in self.nodes)
 
     @property
+    def nests_often(self) -> bool:
+        """Whether several tasks may run a graph, so that several graphs may fail side by side."""
+        return sum(1 for node in self.nodes if node.inner) > 1
+
+    @property
     def handles(self) -> bool:
         """Whether there are error handlers."""
         return self.default_handler is not None or any(node.handler for node in self.nodes)
