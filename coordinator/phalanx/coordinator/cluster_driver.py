@@ -55,6 +55,7 @@ class ClusterDriver:
                     raise item
                 yield item
         finally:
+            self._loop.stopping.set()  # at once: what ends from here on is kept, and not applied
             await loop.run_in_executor(None, self._stop, thread)
 
     def _start(self, given: object, put: Callable[[Emit | BaseException | None], None]) -> threading.Thread:
