@@ -200,7 +200,7 @@ BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandl
 DECISIONS = frozenset((*BRANCHES, ast.comprehension, ast.BoolOp, ast.match_case))
 
 
-# Python 3.11 counts the depth of a tree it builds for all threads together, and takes two at once for one that is wrong.
+# Python 3.11 counts the depth of a tree it builds for all threads together: two at once look like one that is wrong.
 ONE_AT_A_TIME = threading.Lock()
 
 
