@@ -262,7 +262,7 @@ class _Maker:
             inner = self._graph(self.random.randint(1, 2), depth + 1)
         answer = self._answer(size)
         return NodePlan(
-            replace(answer, form="up") if up else answer,
+            replace(answer, form="up", gotos=_one_packet(answer.gotos)) if up else answer,
             inner,
             defer=self.likely(15),
             narrow=inner is None and self.state != "root" and bool(odds.state) and self.likely(15),
@@ -337,6 +337,12 @@ class _Maker:
             gotos=self._targets(size) if as_command else (),
             recover=self.likely(80),
         )
+
+
+def _one_packet(targets: tuple[Target, ...]) -> tuple[Target, ...]:
+    """Targets with one packet at most: a graph inside does not know its generation, and two would multiply."""
+    packets = [target for target in targets if target.kind == "send"]
+    return tuple(target for target in targets if target not in packets[1:] or target is packets[0])
 
 
 def _that_holds(node: NodePlan) -> NodePlan:
