@@ -309,7 +309,7 @@ class Build:
             values = values.get("log", ["in"])
         elif turn.as_instance:
             values = self.instance(values)
-        updates = bool(turn.given) and not fresh
+        updates = bool(turn.given and values) and not fresh
         if not turn.as_command or not (updates or any(target.kind != "end" for target in turn.gotos)):
             return values
         return self.types.Command(update=values if updates else None, goto=self._targets(turn.gotos, {}))

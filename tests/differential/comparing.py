@@ -136,7 +136,8 @@ def check_same_turns(plan: AnyPlan, mine: Running, theirs: Running) -> None:
         # And it does not run a node again that a command leads to after it finished in a step that failed.
         barred = failed or step == mine.step
         given = replace(turn, as_command=False) if turn.as_command and barred else turn
-        step = mine.step if given.as_command else None
+        if given.as_command:
+            step = mine.step
         shown, shown_there = mine.turn(given), theirs.turn(given)
         check_same_run(plan, shown, shown_there)
         failed = shown.error is not None
