@@ -73,6 +73,8 @@ class Surroundings(Protocol):
     @property
     def runtime(self) -> "Runtime[Any]": ...
 
+    def ask(self, value: object, response_schema: object) -> object: ...
+
 
 SURROUNDINGS: Final[ContextVar[Surroundings | None]] = ContextVar("phalanx_surroundings", default=None)
 """The task that runs here; set while a user's function is called."""

@@ -5,9 +5,10 @@ way from a worker to the coordinator.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from typing import Any, Final, Literal, cast
 
 
 class ErrorCode(Enum):
@@ -49,12 +50,43 @@ class EmptyChannelError(PhalanxError):
     """A channel was read that holds no value."""
 
 
+class UnknownInterruptError(PhalanxError, ValueError):
+    """An answer is addressed to a question that nobody asks, or that is answered already. Nothing was stored or run."""
+
+
+_INVALID_RESUME: Final = "__invalid_resume__"
+
+
+def mark_invalid_resume(error: BaseException) -> None:
+    """Note on an error that it is about an answer that did not fit."""
+    with suppress(AttributeError):  # an error that cannot be written on
+        setattr(error, _INVALID_RESUME, True)
+
+
+def is_invalid_resume(error: BaseException) -> bool:
+    """Whether the error says that an answer does not fit the ``response_schema`` of its question."""
+    return bool(getattr(error, _INVALID_RESUME, False))
+
+
 class UnknownNodeError(InvalidUpdateError):
     """A ``Send`` or ``Command(goto=…)`` names a node that the graph does not have."""
 
 
 class GraphBubbleUp(PhalanxError):
     """Control flow that leaves a node as an exception and is not a failure."""
+
+
+class GraphInterrupt(GraphBubbleUp):
+    """Tasks have asked something and wait for answers; ``args[0]`` holds the ``Interrupt`` objects. It leaves a node
+    that asks, and a graph inside a node; at the top the run ends with the questions in its result instead."""
+
+    def __init__(self, interrupts: Sequence[object] = ()) -> None:
+        super().__init__(interrupts)
+
+    @property
+    def interrupts(self) -> "Sequence[Any]":
+        """What was asked."""
+        return cast("Sequence[Any]", self.args[0])
 
 
 class ParentCommand(GraphBubbleUp):

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
-from phalanx.config import RunnableConfig
+from xxhash import xxh3_128_hexdigest
+
+from phalanx.config import RunnableConfig, current_surroundings
 
 All = Literal["*"]
 """Every node."""
@@ -256,10 +258,61 @@ class Overwrite:
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """A question a node asked with ``interrupt``: its value and the id an answer is addressed to."""
+    """A question that a node asked with :func:`interrupt`.
+
+    Attributes:
+        value: what was asked.
+        id: what an answer is addressed to: ``Command(resume={id: answer})``.
+        response_schema: what an answer must be, as a JSON schema.
+    """
 
     value: Any
-    id: str
+    id: str = "placeholder-id"
+    response_schema: Any = None
+
+    @classmethod
+    def from_ns(cls, value: Any, ns: str, *, response_schema: Any = None) -> "Interrupt":
+        """The question with the id that belongs to a task's place in its thread."""
+        return cls(value, xxh3_128_hexdigest(ns.encode("utf-8", "surrogatepass")), response_schema)
+
+
+def interrupt(value: Any, *, response_schema: dict[str, Any] | type | None = None) -> Any:
+    """Stop here, ask the caller of the graph something, and return the answer.
+
+    The first time, the task ends and its node's other code does not run: the run returns with the question under
+    ``__interrupt__``. When the caller goes on with ``Command(resume=answer)``, the node runs *again from its first
+    line*, and this call returns the answer. A node may ask several times; each call gets its own answer, in the order
+    of the calls. So what a node does before it asks must be fit to be done again.
+
+    Args:
+        value: what to ask; it travels to the caller, so it must be something that can be stored.
+        response_schema: what an answer must be. A type is checked (an answer becomes an instance of it); a JSON schema
+            is only shown to whoever answers.
+
+    Raises:
+        GraphInterrupt: there is no answer yet. It is not to be caught.
+        pydantic.ValidationError: the answer does not fit; it is forgotten, and another may be given.
+        RuntimeError: no task of a graph runs here.
+    """
+    return current_surroundings("interrupt").ask(value, response_schema)
+
+
+class StateUpdate(NamedTuple):
+    """One update of a thread's state from outside; see ``bulk_update_state``.
+
+    Fields:
+        values: what the node would have returned.
+        as_node: the node in whose name it is made.
+        task_id: the pending task in whose place it is made, where the node has several.
+    """
+
+    values: Any
+    as_node: str | None = None
+    task_id: str | None = None
+
+
+Durability = Literal["sync", "async", "exit"]
+"""When a checkpoint is stored: before the next superstep begins; in the background, in order; or when the run ends."""
 
 
 class PregelTask(NamedTuple):
@@ -307,15 +360,18 @@ __all__ = [
     "All",
     "CachePolicy",
     "Command",
+    "Durability",
     "Interrupt",
     "Overwrite",
     "PregelTask",
     "RetryPolicy",
     "Send",
     "StateSnapshot",
+    "StateUpdate",
     "StreamMode",
     "StreamWriter",
     "TimeoutPolicy",
     "Update",
     "default_retry_on",
+    "interrupt",
 ]

@@ -98,4 +98,4 @@ def _drive(request: pytest.FixtureRequest, name: str) -> Iterator[Drive]:
 def is_kept(key: str) -> bool:
     """Whether a key belongs to a thread that is kept, and lives as long as it."""
     _, braced, kind = key.partition("}:")
-    return bool(braced) and kind.split(":")[0] in ("lease", "blobs", "checkpoints", "index", "writes")
+    return bool(braced) and kind.split(":")[0] in ("lease", "blobs", "checkpoints", "index", "about", "writes")

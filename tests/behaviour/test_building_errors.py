@@ -181,10 +181,7 @@ def test_a_saver_or_none_is_taken(drive: Drive) -> None:
 
 
 @pytest.mark.rule("build-4")
-@pytest.mark.parametrize(
-    "saver",
-    [pytest.param(True, marks=pytest.mark.not_yet("threads of graphs in graphs")), False],
-)
+@pytest.mark.parametrize("saver", [True, False])
 def test_a_graph_may_be_compiled_to_keep_threads_as_the_graph_above_does_or_never(drive: Drive, saver: Any) -> None:
     builder = chain("a")
     builder.add_node("inner", compiled(chain("x"), saver))

@@ -9,7 +9,7 @@ from redis import Redis
 from phalanx.checkpoint.redis.thread_store import ThreadStore
 from phalanx.protocol.keys import ThreadKeys
 
-KEPT: Final = frozenset({"lease", "blobs", "checkpoints", "index", "writes", "claims"})
+KEPT: Final = frozenset({"lease", "blobs", "checkpoints", "index", "about", "writes", "claims"})
 """The kinds of keys that live as long as a thread that is kept."""
 
 

@@ -93,13 +93,13 @@ def test_a_claim_is_refused_when_another_coordinator_took_the_thread(keyspace: K
 
 def test_a_claim_is_refused_when_the_run_has_ended(keyspace: Keyspace) -> None:
     step = Superstep.of(keyspace)
-    step.store.release(step.lease, "", FIRST)
+    step.store.release(step.lease, [("", FIRST)])
     assert claimed(step) == set()
 
 
 def test_a_claim_is_refused_on_a_thread_that_is_gone(keyspace: Keyspace) -> None:
     step = Superstep.of(keyspace, ttl_s=60)
-    step.store.drop(step.lease, "", [FIRST])
+    step.store.drop(step.lease, [("", FIRST)])
     assert claimed(step) == set()
     assert not keyspace.names()
 
@@ -246,7 +246,7 @@ def test_an_outcome_that_comes_after_the_commit_is_dropped_and_leaves_only_a_doo
 def test_an_outcome_that_comes_after_the_thread_was_dropped_leaves_only_a_doorbell(keyspace: Keyspace) -> None:
     step = Superstep.of(keyspace, ttl_s=60)
     late = at_work(step, "a")
-    step.store.drop(step.lease, "", [FIRST])
+    step.store.drop(step.lease, [("", FIRST)])
     late.record({"a": b"too late"}, {"digest": b"bytes"})
     assert keyspace.names() == [step.inbox]
 

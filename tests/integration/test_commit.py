@@ -72,7 +72,7 @@ def test_of_a_thread_that_is_not_kept_only_the_newest_checkpoint_stays_and_every
     assert keyspace.members(keys.index) == [place("", "c2").encode()]
     assert keyspace.ttl_ms(keys.writes("", FIRST)) == -2
     assert not keyspace.lasting()
-    step.store.drop(step.lease, "", ["c2"])
+    step.store.drop(step.lease, [("", "c2")])
     assert set(keyspace.names()) <= {step.inbox}
 
 

@@ -30,14 +30,14 @@ def test_a_batch_is_over_when_its_superstep_is_committed(keyspace: Keyspace) -> 
 def test_a_batch_is_over_when_its_run_has_given_the_thread_back(keyspace: Keyspace) -> None:
     step = Superstep.of(keyspace)
     seen = step.as_seen_by(WORKER, step.batch(task("a")))
-    step.store.release(step.lease, "", FIRST)
+    step.store.release(step.lease, [("", FIRST)])
     assert seen.is_over()
 
 
 def test_a_batch_is_over_when_its_thread_is_gone(keyspace: Keyspace) -> None:
     step = Superstep.of(keyspace, ttl_s=60)
     seen = step.as_seen_by(WORKER, step.batch(task("a")))
-    step.store.drop(step.lease, "", [FIRST])
+    step.store.drop(step.lease, [("", FIRST)])
     assert seen.is_over()
 
 
@@ -46,10 +46,10 @@ def test_a_coordinator_that_takes_the_thread_over_in_the_same_superstep_waits_fo
 ) -> None:
     step = Superstep.of(keyspace)
     seen = step.as_seen_by(WORKER, step.batch(task("a")))
-    step.store.release(step.lease, "", FIRST)
+    step.store.release(step.lease, [("", FIRST)])
     lease = step.store.acquire("another coordinator")
     assert not seen.is_over()
-    step.store.renew(lease, "", FIRST)
+    step.store.renew(lease, FIRST)
     assert not seen.is_over()
 
 
@@ -92,7 +92,7 @@ def test_a_coroutine_that_nobody_waits_for_is_cancelled_and_records_nothing(
         running = threading.Thread(target=worker.run_message, args=(step.batch(task("a")).to_wire(),))
         running.start()
         assert began.wait(20)
-        step.store.release(step.lease, "", FIRST)
+        step.store.release(step.lease, [("", FIRST)])
         assert ended.wait(20)
         running.join(20)
         assert not running.is_alive()

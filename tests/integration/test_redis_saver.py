@@ -464,8 +464,3 @@ def test_packets_that_are_none_are_an_error(redis_saver: RedisSaver, keyspace: K
         keyspace.write(key, {name.decode(): pack(fields)})
         with pytest.raises(SerializationError):
             redis_saver.get_tuple(at())
-
-
-def test_all_threads_at_once_cannot_be_listed(redis_saver: RedisSaver) -> None:
-    with pytest.raises(ValueError, match="one thread at a time"):
-        redis_saver.list(None)

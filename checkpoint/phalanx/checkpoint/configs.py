@@ -2,24 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any
 
-from phalanx.checkpoint.base import CheckpointMetadata
+from phalanx.checkpoint.base.metadata import get_checkpoint_id
+from phalanx.checkpoint.base.metadata import get_checkpoint_metadata as _get_checkpoint_metadata
+from phalanx.checkpoint.base.records import CheckpointMetadata
 from phalanx.config import RunnableConfig
-
-_NOT_METADATA: Final = frozenset(
-    {
-        "thread_id",
-        "checkpoint_id",
-        "checkpoint_ns",
-        "checkpoint_map",
-        "langgraph_step",
-        "langgraph_node",
-        "langgraph_triggers",
-        "langgraph_path",
-        "langgraph_checkpoint_ns",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +31,20 @@ class CheckpointAddress:
                 'a checkpointer needs to know the thread: pass config={"configurable": {"thread_id": "…"}} '
                 f"(got configurable keys: {', '.join(configurable) or 'none'})"
             )
-        checkpoint_id = configurable.get("checkpoint_id")
-        return cls(
-            str(configurable["thread_id"]),
-            str(configurable.get("checkpoint_ns", "")),
-            str(checkpoint_id) if checkpoint_id else None,
-        )
+        namespace = str(configurable.get("checkpoint_ns") or "")
+        return cls(str(configurable["thread_id"]), namespace, get_checkpoint_id(config))
+
+    @classmethod
+    def of_checkpoint(cls, config: RunnableConfig) -> "CheckpointAddress":
+        """The address in ``config["configurable"]``, which must name a checkpoint.
+
+        Raises:
+            ValueError: there is no ``thread_id``, or no ``checkpoint_id``.
+        """
+        address = cls.of(config)
+        if address.checkpoint_id is None:
+            raise ValueError(f"writes belong to a checkpoint: the config for thread {address.thread_id!r} names none")
+        return address
 
     def config(self) -> RunnableConfig:
         """The config that addresses this."""
@@ -60,15 +56,7 @@ class CheckpointAddress:
 
 def with_config_metadata(metadata: CheckpointMetadata, config: RunnableConfig) -> CheckpointMetadata:
     """``metadata`` and, where it does not say otherwise, the config's metadata and scalar configurable entries."""
-    added: dict[str, object] = {}
-    for key, value in {**config.get("configurable", {}), **config.get("metadata", {})}.items():
-        if key.startswith("__") or key in _NOT_METADATA:
-            continue
-        if isinstance(value, str):
-            added[key] = value.replace("\x00", "")
-        elif isinstance(value, (int, float, bool)):
-            added[key] = value
-    return cast("CheckpointMetadata", {**added, **metadata})
+    return _get_checkpoint_metadata(config, metadata)
 
 
 def matches(metadata: Mapping[str, object], wanted: Mapping[str, object]) -> bool:

@@ -35,12 +35,25 @@ def checkpoint_id(step: int, after: str = "") -> str:
         step: the superstep.
         after: the checkpoint before; it may come from a machine whose clock is ahead of this one's.
     """
+    value = f"{next_ticks(after):015x}"
+    return f"{value[:8]}-{value[8:12]}-6{value[12:]}-{0x8000 | (step & 0x3FFF):04x}-{_node:012x}"
+
+
+def next_ticks(after: str = "") -> int:
+    """The time of a new id, in 100 ns since 1582-10-15; no two ids of this process have the same.
+
+    Args:
+        after: an id whose time must be earlier.
+    """
     global _last
     with _lock:
-        ticks = max(time.time_ns() // 100 + _EPOCH_OFFSET_100NS, _last + 1, _ticks_of(after) + 1)
-        _last = ticks
-    value = f"{ticks:015x}"
-    return f"{value[:8]}-{value[8:12]}-6{value[12:]}-{0x8000 | (step & 0x3FFF):04x}-{_node:012x}"
+        _last = max(time.time_ns() // 100 + _EPOCH_OFFSET_100NS, _last + 1, _ticks_of(after) + 1)
+        return _last
+
+
+def process_node() -> int:
+    """What tells the ids of this process from those of others: 48 random bits."""
+    return _node
 
 
 def _ticks_of(identity: str) -> int:

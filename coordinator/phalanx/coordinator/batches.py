@@ -1,5 +1,6 @@
 """From tasks that are handed out to the message that takes them to a worker."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from phalanx.checkpoint.serde import encode_exception
@@ -10,6 +11,7 @@ from phalanx.coordinator.run import Run
 from phalanx.errors import UnserializableError
 from phalanx.protocol.batch import Batch, BatchTask
 from phalanx.worker.blueprint import Blueprint
+from phalanx.worker.lineage import lineage_to_plain
 from phalanx.worker.task_context import RunContext
 
 
@@ -40,6 +42,8 @@ class BatchMaker:
 
     Attributes:
         refs: references to what the tasks read; it also knows the blobs that must be stored before a batch is sent.
+        outputs: what came of tasks whose node is a graph of its own and has run, by task id.
+        loose: what was answered without a question, by the id of the task that may take it.
 
     Raises:
         UnserializableError: the run's config or context cannot travel.
@@ -49,6 +53,8 @@ class BatchMaker:
     context: RunContext
     address: Address
     refs: StateRefs
+    outputs: dict[str, object] = field(default_factory=dict[str, object])
+    loose: dict[str, Sequence[object]] = field(default_factory=dict[str, Sequence[object]])
     _around: tuple[str | None, bytes] = field(init=False)
     _reads: dict[tuple[str, bool, str], frozenset[str]] = field(
         default_factory=dict[tuple[str, bool, str], frozenset[str]]
@@ -56,6 +62,10 @@ class BatchMaker:
 
     def __post_init__(self) -> None:
         self._around = (None, self._pack_around(None))
+
+    def pack_again(self) -> None:
+        """What all tasks share has changed."""
+        self._around = (self._around[0], self._pack_around(self._around[0]))
 
     def batch(self, handed: HandedOut, run: Run, token: int) -> Batch:
         """The message for tasks of the running superstep.
@@ -67,7 +77,7 @@ class BatchMaker:
         tasks: list[BatchTask] = []
         for waiting in handed.tasks:
             read |= self._channels_read(waiting.task)
-            tasks.append(self._task(waiting))
+            tasks.append(self._task(waiting, run))
         self.refs.packer.forget()
         where, at = self.address, run.position
         return Batch(
@@ -75,7 +85,7 @@ class BatchMaker:
             fingerprint=where.fingerprint,
             run_id=where.run_id,
             thread_id=where.thread_id,
-            namespace="",
+            namespace=run.namespace,
             checkpoint_id=at.checkpoint_id,
             step=at.step,
             token=token,
@@ -86,23 +96,31 @@ class BatchMaker:
             tasks=tasks,
         )
 
-    def _task(self, waiting: Waiting) -> BatchTask:
-        task = waiting.task
+    def _task(self, waiting: Waiting, run: Run) -> BatchTask:
+        task, packer = waiting.task, self.refs.packer
         own_limit = task.timeout != self.blueprint.nodes[task.name].policies.timeout
         handles = task.error
+        ran = task.id in self.outputs
+        arg = self.outputs[task.id] if ran else task.arg
         return BatchTask(
             task.id,
             task.name,
             waiting.attempt,
             task.path,
             task.triggers,
-            self.refs.packer.ref_once(task.arg) if task.is_push else None,
+            packer.ref_once(arg) if ran or task.is_push else None,
             waiting.tries,
             waiting.first_try_at,
             task.timeout if own_limit else None,
-            b"" if handles is None else self.refs.packer.serializer.dumps(encode_exception(handles.error)),
+            b"" if handles is None else packer.serializer.dumps(encode_exception(handles.error)),
             "" if handles is None else handles.node,
+            self._answers(run.answers_to(task.id)),
+            self._answers(self.loose.get(task.id, ())),
+            ran,
         )
+
+    def _answers(self, answers: Sequence[object]) -> bytes:
+        return self.refs.packer.serializer.dumps([*answers]) if answers else b""
 
     def _channels_read(self, task: Task) -> frozenset[str]:
         failed = "" if task.error is None else task.error.node
@@ -129,4 +147,5 @@ class BatchMaker:
             except UnserializableError as error:
                 where = f"the run's {what} cannot go to workers"
                 raise UnserializableError(error.type_name, error.path, error.hint, where) from error
-        return serializer.dumps([config, self.context.context, drain_reason])
+        told = lineage_to_plain(self.context.lineage)
+        return serializer.dumps([config, self.context.context, drain_reason, told])

@@ -2,8 +2,9 @@
 
 import os
 import uuid
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Protocol, Self
 
 from phalanx.checkpoint.base import BaseCheckpointSaver
@@ -19,11 +20,13 @@ from phalanx.coordinator.cluster_loop import ClusterLoop, Connections
 from phalanx.coordinator.default_cluster import set_default_cluster
 from phalanx.coordinator.keeping import WORKING_LIFE_S, Keeping, KeepingElsewhere
 from phalanx.coordinator.observe import RunObserver
+from phalanx.coordinator.opening import Place
 from phalanx.coordinator.roster import Roster
 from phalanx.coordinator.run import RunSettings
 from phalanx.errors import ClusterError, GraphNotNamedError
 from phalanx.protocol.batch import DEFAULT_QUEUE
 from phalanx.protocol.keys import DEFAULT_PREFIX, ClusterKeys
+from phalanx.types import StreamMode
 from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.fingerprint import fingerprint
 from phalanx.worker.heartbeat import WorkerInfo
@@ -187,56 +190,90 @@ class Cluster:
         """The live worker processes."""
         return self._connections.roster.alive()
 
+    @contextmanager
+    def alone_on(self, config: RunnableConfig) -> Generator[None, None, None]:
+        """Keep a thread to oneself, to change its state from outside.
+
+        Raises:
+            ThreadBusyError: a run drives it.
+        """
+        store = ThreadStore(self._connections.client, self.saver.keys(_thread_of(config)), 0)
+        lease = store.acquire(f"update-{uuid.uuid4()}")
+        try:
+            yield
+        finally:
+            store.release(lease, [])
+
     def driver(
         self,
         blueprint: Blueprint,
         settings: RunSettings,
         context: RunContext,
+        place: Place | None,
         saver: BaseCheckpointSaver | None,
         observer: RunObserver,
+        listens: frozenset[StreamMode] = frozenset(),
     ) -> ClusterDriver:
         """What drives one run of a graph over this cluster's workers.
+
+        Args:
+            place: where in a thread the run belongs; ``None`` if nothing is kept.
+            saver: the graph's own, if it has one.
+            listens: the modes in which what graphs inside stream is wanted.
 
         Raises:
             ClusterError: the cluster was closed.
         """
         if self._connections.closed.is_set():
             raise ClusterError(f"{self!r} was closed; run the graph inside its with block, or make another Cluster")
-        config = context.config
+        config, lineage = context.config, context.lineage
+        if saver is None and place is not None:
+            lineage = replace(lineage, saver=self.saver)
+        if listens:
+            lineage = replace(lineage, below=_heard_by_the_loop, below_modes=listens)
+        context = replace(context, lineage=lineage)
         run_id = str(config.get("run_id") or uuid.uuid4())
-        keeping = self._keeping(blueprint, config, saver, run_id)
+        store = self._store(config, place, saver, run_id)
         address = Address(
             graph=blueprint.name,
             fingerprint=self._fingerprint(blueprint),
             run_id=run_id,
-            thread_id=keeping.store.keys.thread_id,
+            thread_id=store.keys.thread_id,
             inbox=self._keys.inbox(run_id),
             queue=self.queue,
-            ttl_s=keeping.store.ttl_s,
+            ttl_s=store.ttl_s,
         )
-        loop = ClusterLoop(blueprint, settings, context, address, self._connections, keeping, observer)
+
+        def keep(graph: Blueprint, around: RunContext, where: Place | None, own: BaseCheckpointSaver | None) -> Keeping:
+            if where is not None and own is not None and own is not self.saver:
+                return KeepingElsewhere(store, own, self.saver, around.config, where, around.lineage, graph.untracked)
+            return Keeping(store, self.saver, around.config, where, around.lineage, graph.untracked)
+
+        keeping = keep(blueprint, context, place, saver)
+        loop = ClusterLoop(blueprint, settings, context, address, self._connections, keeping, keep, observer)
         return ClusterDriver(loop)
 
-    def _keeping(
-        self, blueprint: Blueprint, config: RunnableConfig, saver: BaseCheckpointSaver | None, run_id: str
-    ) -> Keeping:
-        configurable: Mapping[str, object] = config.get("configurable", {})
-        namespace = configurable.get("checkpoint_ns") or ""
+    def _store(
+        self, config: RunnableConfig, place: Place | None, saver: BaseCheckpointSaver | None, run_id: str
+    ) -> ThreadStore:
+        """The keys a run works with: those of its thread, or some of its own if the thread is kept elsewhere or not."""
+        client = self._connections.client
+        if place is None:
+            return ThreadStore(client, self.saver.keys(f"run-{run_id}"), WORKING_LIFE_S)
         if saver is not None and saver is not self.saver:
-            thread = f"{_thread_of(config)}\x00{namespace}\x00working"
-            store = ThreadStore(self._connections.client, self.saver.keys(thread), WORKING_LIFE_S)
-            return KeepingElsewhere(store, saver, self.saver, config, blueprint.untracked)
-        if "thread_id" in configurable and not namespace:  # a graph called inside a task keeps nothing of its own here
-            store = ThreadStore(self._connections.client, self.saver.keys(_thread_of(config)), 0)
-            return Keeping(store, self.saver, config, kept=True, untracked=blueprint.untracked)
-        store = ThreadStore(self._connections.client, self.saver.keys(f"run-{run_id}"), WORKING_LIFE_S)
-        return Keeping(store, self.saver, config, kept=False)
+            thread = f"{_thread_of(config)}\x00{place.namespace}\x00working"
+            return ThreadStore(client, self.saver.keys(thread), WORKING_LIFE_S)
+        return ThreadStore(client, self.saver.keys(_thread_of(config)), 0)
 
     def _fingerprint(self, blueprint: Blueprint) -> str:
         known = self._fingerprints.get(id(blueprint))
         if known is None:
             known = self._fingerprints[id(blueprint)] = (blueprint, fingerprint(blueprint))
         return known[1]
+
+
+def _heard_by_the_loop(namespace: tuple[str, ...], mode: StreamMode, data: object) -> None:
+    """The loop drives graphs inside itself, and hears them without being told."""
 
 
 def _refuse_while_loading() -> None:

@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from phalanx.checkpoint.redis.client import BLOCK_S
 from phalanx.coordinator.cluster_loop import ClusterLoop, StoppedError
 from phalanx.coordinator.messages import Emit
+from phalanx.coordinator.run import Run
 
 
 class ClusterDriver:
@@ -21,9 +22,10 @@ class ClusterDriver:
     def __init__(self, loop: ClusterLoop) -> None:
         self._loop = loop
 
-    def output(self) -> object:
-        """What the run returned."""
-        return self._loop.run.output()
+    @property
+    def run(self) -> Run:
+        """The run, once it has begun."""
+        return self._loop.run
 
     def drive(self, given: object) -> Generator[Emit, None, None]:
         """Drive the run; see :meth:`ClusterLoop.emits` for errors. Without stream modes it needs no thread."""

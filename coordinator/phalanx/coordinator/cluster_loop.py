@@ -1,29 +1,33 @@
-"""The cluster loop: carries a run's orders out over workers.
+"""The cluster loop: carries the orders of a run, and of the runs inside of it, out over workers.
 
 The loop is synchronous and decides nothing that matters to the result. It hands tasks out, waits at its inbox for
-doorbells, reads the outcomes they point at, and brings them to the run. Doorbells are hints: once a second it also
-looks for outcomes whose bell it did not hear, for tasks whose worker process is gone, and for messages that got lost.
+doorbells, reads the outcomes they point at, and brings them to the run they belong to. Doorbells are hints: once a
+second it also looks for outcomes whose bell it did not hear, for tasks whose worker process is gone, and for messages
+that got lost.
 """
 
 import logging
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, cast
 
 from redis import Redis
 from redis.exceptions import RedisError
 
-from phalanx.checkpoint.packing import Packed
+from phalanx.checkpoint.base import BaseCheckpointSaver
+from phalanx.checkpoint.packing import Packed, bytes_of
 from phalanx.checkpoint.redis.client import BLOCK_S
 from phalanx.checkpoint.redis.thread_store import RENEW_EVERY_S, Lease
 from phalanx.checkpoint.serde import Serializer, decode_exception
 from phalanx.coordinator.batches import Address, BatchMaker
 from phalanx.coordinator.broker import Broker
-from phalanx.coordinator.handout import HandOut
+from phalanx.coordinator.handout import HandOut, Lane
+from phalanx.coordinator.inline import event_of, lineage_below
 from phalanx.coordinator.keeping import Keeping
+from phalanx.coordinator.lost_tasks import LOOK_EVERY_S, LostTasks
+from phalanx.coordinator.members import Above, InsideGraph, Member
 from phalanx.coordinator.messages import (
     Commit,
     Dispatch,
@@ -36,30 +40,28 @@ from phalanx.coordinator.messages import (
     SaveWrites,
     TaskFailed,
     TaskFinished,
+    TaskInterrupted,
     WarnOfJoin,
 )
-from phalanx.coordinator.observe import RunObserver, tell_of_join, tell_of_step, tell_of_task
+from phalanx.coordinator.observe import SILENT, RunObserver, tell_of_join, tell_of_step, tell_of_task
+from phalanx.coordinator.opening import Opened, Place
 from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import open_run, stamp
 from phalanx.coordinator.roster import Roster, Workers
 from phalanx.coordinator.run import Run, RunSettings
-from phalanx.coordinator.timers import Timers
-from phalanx.errors import ClusterError, ClusterUnreachableError, CorruptDataError, NodeLostError
+from phalanx.errors import ClusterError, ClusterUnreachableError, CorruptDataError, ParentCommand
+from phalanx.protocol.batch import Batch
 from phalanx.protocol.doorbell import read_ring
+from phalanx.protocol.names import RESUME
 from phalanx.protocol.outcome import Outcome, OutcomeKind
-from phalanx.types import Send, Update
+from phalanx.types import Command, Send, Update
 from phalanx.worker.blueprint import Blueprint
+from phalanx.worker.lineage import LooseAnswer, levels
 from phalanx.worker.run_task import StateView, call_here, run_task, run_to_end
 from phalanx.worker.task_context import RunContext, TaskContext, note_task
 
-LOOK_EVERY_S: Final = 1.0
-"""How often the loop looks for what no doorbell tells."""
-
-UNCLAIMED_AFTER_S: Final = 5.0
-"""How long a task may stay unclaimed, with nothing in the queue, before its message counts as lost."""
-
-MAX_LOST: Final = 3
-"""How many worker processes a task may take down."""
+if TYPE_CHECKING:
+    from phalanx.types import Interrupt
 
 BACKSTOP_S: Final = 5.0
 """How much longer than its task may take a worker process lives, if it does not end itself when the time is up. Less
@@ -90,6 +92,10 @@ class Connections:
     closed: threading.Event = field(default_factory=threading.Event)
 
 
+MakeKeeping = Callable[[Blueprint, RunContext, "Place | None", "BaseCheckpointSaver | None"], Keeping]
+"""Where a run inside keeps its checkpoints, in the thread of the outermost."""
+
+
 class StoppedError(BaseException):
     """The reader of a stream has left."""
 
@@ -99,7 +105,9 @@ class ClusterLoop:
     """The loop; see the module's header.
 
     Attributes:
-        run: the run, once the loop has begun.
+        keeping: where the outermost run keeps its checkpoints.
+        keep_inside: where those inside do.
+        run: the outermost run, once the loop has begun.
         stopping: set from another thread to leave the run where it is.
     """
 
@@ -109,14 +117,16 @@ class ClusterLoop:
     address: Address
     connections: Connections
     keeping: Keeping
+    keep_inside: MakeKeeping
     observer: RunObserver
     stopping: threading.Event = field(default_factory=threading.Event)
     run: Run = field(init=False)
+    _root: Member = field(init=False)
+    _owners: dict[str, Member] = field(default_factory=dict[str, Member])
     _log: logging.LoggerAdapter[logging.Logger] = field(init=False)
     _lease: Lease = field(init=False)
     _handout: HandOut = field(init=False)
-    _batches: BatchMaker = field(init=False)
-    _timers: Timers = field(default_factory=Timers)
+    _lost: LostTasks = field(init=False)
     _failure: BaseException | None = None
     _renewed_at: float = 0.0
     _looked_at: float = 0.0
@@ -137,12 +147,12 @@ class ClusterLoop:
             ClusterError: the cluster was closed in the meantime.
             Exception: what ended the run.
         """
-        self._batches = BatchMaker(self.blueprint, self.context, self.address, self.keeping.refs)
-        limit = self.context.config.get("max_concurrency")
-        self._handout = HandOut(frozenset(self.blueprint.async_nodes), limit=limit)
+        batches = BatchMaker(self.blueprint, self.context, self.address, self.keeping.refs)
+        self._handout = HandOut(self.context.config.get("max_concurrency"))
+        self._lost = LostTasks(self._handout, self.connections.roster, self.connections.broker, self.address, self._log)
         try:
             self._lease = self.keeping.store.acquire(self.address.run_id)
-            yield from self._with_lease(given)
+            yield from self._with_lease(given, batches)
         except Exception as error:
             if error is self._failure:  # a node's own trouble, maybe with a Redis of its own
                 raise
@@ -159,92 +169,266 @@ class ClusterLoop:
                 f"a thread keeps what finished, and input None goes on with it"
             ) from error
 
-    def _with_lease(self, given: object) -> Iterator[Emit]:
+    def _with_lease(self, given: object, batches: BatchMaker) -> Iterator[Emit]:
         self._renewed_at = time.monotonic()
+        opened = self.keeping.load(self._lease, given)
+        root = self._root = self._member(opened, self.settings, self.context, self.keeping, batches)
+        self.run = root.run
         try:
-            self.run, _ = open_run(self.blueprint, self.settings, self.keeping.load(self._lease))
-            self.keeping.opened(self.run.state, self.run.position.checkpoint_id)
-            orders = self.run.start(given, stamp(self.run))
-            self.keeping.refs.update(self.run.state, self.run.unsaved)  # commands change the state without a commit
-            self.keeping.run_again(self._lease, self.run.position.checkpoint_id, self.run.disowned)
-            while True:
-                for order in orders:
-                    yield from self._carry_out(order)
-                if isinstance(orders[-1], Finish):
-                    return
-                orders = self.run.close_step(stamp(self.run))
+            yield from self._advance(root, self._begin(root, given))
+            while not root.ended:
+                yield from self._wait()
+            if self.stopping.is_set():  # what its tasks did is kept, and the next run applies it
+                raise StoppedError
         finally:
             self._end()
+
+    def _member(
+        self,
+        opened: Opened,
+        settings: RunSettings,
+        context: RunContext,
+        keeping: Keeping,
+        batches: BatchMaker,
+        above: Above | None = None,
+    ) -> Member:
+        blueprint = batches.blueprint
+        run, _ = open_run(blueprint, settings, opened.found, keeping.namespace, opened.beginning)
+        keeping.opened(run.state, run.position.checkpoint_id)
+        graph = "" if above is None else f"{above.member.lane.graph}|{above.task.name}"
+        lane = Lane(frozenset(blueprint.async_nodes), keeping.namespace, graph)
+        return Member(run, blueprint, context, keeping, batches, lane, above)
+
+    def _begin(self, member: Member, given: object) -> list[Order]:
+        """Start a run, and tell what is inside of it what that has to know."""
+        run = member.run
+        opened_at = run.position
+        orders = run.start(given, stamp(run))
+        lineage = lineage_below(run, opened_at, member.context.lineage)
+        if lineage is not member.context.lineage:
+            member.context = member.batches.context = replace(member.context, lineage=lineage)
+            member.batches.pack_again()
+        member.keeping.refs.update(run.state, run.unsaved)  # commands change the state without a commit
+        member.keeping.run_again(self._lease, run)
+        return orders
 
     def _end(self) -> None:
         """Give the thread back. If the server is gone, the lease runs out by itself, and what went wrong matters."""
         try:
-            self.keeping.end(self._lease)
+            self.keeping.end(self._lease, [each.keeping.step for each in self._root.family() if each is not self._root])
             self.connections.client.unlink(self.address.inbox)
         except Exception as error:
             self._log.warning("run %s could not give its thread back: %s", self.address.run_id, error)
 
-    def _carry_out(self, order: Order) -> Iterator[Emit]:
-        if isinstance(order, Emit):
-            yield order
-        elif isinstance(order, Commit):
-            self.keeping.commit(order, self.run.state, self._lease)
-            self._renewed_at = time.monotonic()
-        elif isinstance(order, SaveWrites):
-            self.keeping.save_writes(order, recorded=False)
-        elif isinstance(order, Fail):
-            self._failure = order.error
-            raise order.error
-        elif isinstance(order, Dispatch):
-            yield from self._execute(order)
-        elif isinstance(order, Launch):
-            self._timers.add(order, time.monotonic())
-        elif isinstance(order, WarnOfJoin):
-            tell_of_join(self.observer, self.blueprint, order)
+    # --- orders -------------------------------------------------------------------------------------------------------
 
-    # --- one superstep ------------------------------------------------------------------------------------------------
-
-    def _execute(self, order: Dispatch) -> Iterator[Emit]:
-        """Have the tasks of a superstep executed, until its barrier is full."""
-        nodes = self.blueprint.nodes
-        tell_of_step(self.observer, order)
-        self._handout.clear()
-        self._timers.begin(self.blueprint.step_timeout_s, time.monotonic())
-        for task in order.tasks:
-            if not nodes[task.name].runs_user_code:
-                yield from self._tell(_execute_here(task, self.run), worker=None)
-        self._handout.add(task for task in order.tasks if nodes[task.name].runs_user_code)
-        while not self.run.barrier_full:
+    def _advance(self, member: Member, orders: Sequence[Order]) -> Iterator[Emit]:
+        """Carry orders out, and what follows from them, until the run waits for tasks or has come to its end."""
+        while True:
+            for order in orders:
+                if isinstance(order, Fail):
+                    yield from self._failed(member, order.error)
+                    return
+                yield from self._carry_out(member, order)
+            if isinstance(orders[-1], Finish):
+                yield from self._finished(member)
+                return
+            if not member.run.barrier_full:
+                return
             if self.stopping.is_set():
                 raise StoppedError
-            self._refuse_if_closed()
-            self._check_times(time.monotonic())
-            self._send()
-            yield from self._collect(self._rung())
-            now = time.monotonic()
-            if now - self._renewed_at >= RENEW_EVERY_S:
-                self.keeping.renew(self._lease)
-                self._renewed_at = now
-            if now - self._looked_at >= LOOK_EVERY_S:
-                self._looked_at = now
-                self._watch_workers()
-                yield from self._look_after_flights(now)
-        if self.stopping.is_set():  # what its tasks did is kept, and the next run applies it
+            orders = member.run.close_step(stamp(member.run))
+
+    def _carry_out(self, member: Member, order: Order) -> Iterator[Emit]:
+        if isinstance(order, Emit):
+            yield order if member is self._root else replace(order, namespace=levels(member.lane.namespace))
+        elif isinstance(order, Commit):
+            member.keeping.commit(order, member.run.state, self._lease)
+            if member is self._root:
+                self._renewed_at = time.monotonic()
+        elif isinstance(order, SaveWrites):
+            member.keeping.save_writes(order, recorded=False)
+        elif isinstance(order, Dispatch):
+            yield from self._dispatch(member, order)
+        elif isinstance(order, Launch):
+            self._owners[order.task.id] = member
+            member.timers.add(order, time.monotonic())
+        elif isinstance(order, WarnOfJoin):
+            tell_of_join(self._observer_of(member), member.blueprint, order)
+
+    def _observer_of(self, member: Member) -> RunObserver:
+        """Who is told of a run; what graphs inside do is their nodes' affair."""
+        return self.observer if member is self._root else SILENT
+
+    def _dispatch(self, member: Member, order: Dispatch) -> Iterator[Emit]:
+        """Give the tasks of a superstep out: to workers, to runs of their own, or to be executed here."""
+        nodes = member.blueprint.nodes
+        tell_of_step(self._observer_of(member), order)
+        member.timers.begin(member.blueprint.step_timeout_s, time.monotonic())
+        member.dispatching = True
+        loose = member.context.lineage.loose.take()
+        for task in order.tasks:
+            self._owners[task.id] = member
+            if not nodes[task.name].runs_user_code:
+                yield from self._tell(member, _execute_here(task, member), worker=None)
+            elif task.name in member.graphs:
+                yield from self._begin_inside(member, Launch(task), loose)
+                loose = []
+            else:
+                if loose:
+                    member.batches.loose[task.id], loose = loose, []
+                self._handout.add([task], member.lane)
+        member.dispatching = False
+
+    # --- graphs inside ------------------------------------------------------------------------------------------------
+
+    def _begin_inside(self, member: Member, launch: Launch, loose: Sequence[object] = ()) -> Iterator[Emit]:
+        """Begin the run of a graph that a task's node is."""
+        graph = member.graphs[launch.task.name]
+        launch = replace(launch, first_try_at=launch.first_try_at or time.time())
+        try:
+            inside, orders = self._open_inside(member, graph, launch, loose)
+        except RedisError:
+            raise
+        except Exception as error:  # the input does not fit, or what was stored cannot be read
+            yield from self._tell(member, _failed_attempt(member, launch, error), worker=None)
+            return
+        member.inside.append(inside)
+        yield from self._advance(inside, orders)
+
+    def _open_inside(
+        self, member: Member, graph: InsideGraph, launch: Launch, loose: Sequence[object]
+    ) -> tuple[Member, list[Order]]:
+        attempt = member.attempt(launch)
+        call = graph.called_in(attempt.context)
+        task = launch.task
+        node = member.blueprint.nodes[task.name]
+        value = self._argument(member, task) if task.is_push else attempt.view.read(node.reader)
+        context = call.context
+        if loose:
+            context = replace(context, lineage=replace(context.lineage, loose=LooseAnswer(*loose)))
+        keeping = self.keep_inside(graph.blueprint, context, call.place, call.saver)
+        batches = BatchMaker(graph.blueprint, context, self.address, keeping.refs)
+        known = not member.fresh or (call.place is not None and call.place.lasts)
+        opened = keeping.load(self._lease, value) if known else Opened()
+        inside = self._member(opened, call.settings, context, keeping, batches, Above(member, launch))
+        return inside, self._begin(inside, value)
+
+    def _argument(self, member: Member, task: Task) -> object:
+        """A packet's argument, which may still be serialized."""
+        if not isinstance(task.arg, Packed):
+            return task.arg
+        blobs = member.keeping.resolve([task.arg.ref])
+        return self.connections.serializer.loads(bytes_of(task.arg.ref, blobs))
+
+    def _finished(self, member: Member) -> Iterator[Emit]:
+        """A run has come to its end, or to a question: tell the one that it belongs to."""
+        member.ended = True
+        if member.above is None:
+            return
+        run, above = member.run, member.above
+        if run.interrupted:
+            event: Event = TaskInterrupted(above.task.id, run.questions)
+            yield from self._tell(above.member, event, worker=None)
+        else:
+            self._leave(member)
+            yield from self._came_to(above, run.output())
+        yield from self._settle(above.member)
+
+    def _failed(self, member: Member, error: BaseException) -> Iterator[Emit]:
+        """A run has failed: that ends the outermost; a task of another run deals with it as its policies say."""
+        member.ended = True
+        if member.above is None:
+            self._failure = error
+            raise error
+        above = member.above
+        if isinstance(error, ParentCommand):  # as if the node had returned it
+            self._leave(member)
+            yield from self._came_to(above, replace(cast("Command[str]", error.args[0]), graph=None))
+        else:
+            yield from self._tell(above.member, _failed_attempt(above.member, above.launch, error), worker=None)
+        yield from self._settle(above.member)
+
+    def _leave(self, member: Member) -> None:
+        """A run inside has come to its end, and nothing of it is needed."""
+        member.keeping.end_inside(self._lease)
+        assert member.above is not None
+        member.above.member.inside.remove(member)
+
+    def _came_to(self, above: Above, output: object) -> Iterator[Emit]:
+        """A node's graph has run: make writes of what it came to. Paths are the user's code, and follow in a worker."""
+        member, task = above.member, above.task
+        node = member.blueprint.nodes[task.name]
+        if node.branches:
+            member.batches.outputs[task.id] = output
+            self._handout.add([replace(task, timeout=None)], member.lane)
+            return
+        try:
+            node_without = replace(node, actions=())
+            attempt = member.attempt(above.launch)
+            writes = run_to_end(run_task(node_without, output, attempt.view, call_here, attempt.context))
+            event: Event = TaskFinished(task.id, writes)
+        except Exception as error:
+            event = _failed_attempt(member, above.launch, error)
+        yield from self._tell(member, event, worker=None)
+
+    def _settle(self, member: Member) -> Iterator[Emit]:
+        """Go on with a run whose superstep may be over."""
+        if not member.dispatching and not member.ended and member.run.barrier_full:
+            if self.stopping.is_set():
+                raise StoppedError
+            yield from self._advance(member, member.run.close_step(stamp(member.run)))
+
+    # --- waiting ------------------------------------------------------------------------------------------------------
+
+    def _wait(self) -> Iterator[Emit]:
+        """Wait for something to happen, and deal with it."""
+        if self.stopping.is_set():
             raise StoppedError
+        self._refuse_if_closed()
+        yield from self._check_times(time.monotonic())
+        if self._root.ended:
+            return
+        self._send()
+        yield from self._collect(self._rung())
+        now = time.monotonic()
+        if self._root.ended:
+            return
+        if now - self._renewed_at >= RENEW_EVERY_S:
+            root = self._root
+            inside = [member.keeping.step for member in root.family() if member is not root]
+            self.keeping.store.renew(self._lease, root.keeping.step[1], inside)
+            self._renewed_at = now
+        if now - self._looked_at >= LOOK_EVERY_S:
+            self._looked_at = now
+            self._watch_workers()
+            yield from self._look_after_flights(now)
 
-    def _check_times(self, now: float) -> None:
-        """Launch what is due.
+    def _check_times(self, now: float) -> Iterator[Emit]:
+        """Launch what is due, and end what has taken too long."""
+        for member in [*self._root.family()]:
+            if member.ended or not member.timers.running:
+                continue
+            if member.timers.out_of_time(now):
+                yield from self._out_of_time(member)
+                continue
+            for launch in member.timers.due(now):
+                if not member.run.awaits(launch.task.id):  # an earlier attempt came to its end after all
+                    continue
+                if launch.task.name in member.graphs:
+                    yield from self._begin_inside(member, launch)
+                    yield from self._settle(member)
+                else:
+                    self._handout.launch(launch, member.lane)
 
-        Raises:
-            TimeoutError: the superstep has taken too long.
-        """
-        if self._timers.out_of_time(now):
-            left = [task_id for task_id in self.run.tasks if self.run.awaits(task_id)]
-            self.keeping.store.void_claims(self._lease, "", self.run.position.checkpoint_id, left)
-            raise self.run.timed_out()
-        for launch in self._timers.due(now):
-            if self.run.awaits(launch.task.id):  # else an earlier attempt came to its end after all
-                self._handout.launch(launch)
+    def _out_of_time(self, member: Member) -> Iterator[Emit]:
+        error = member.run.timed_out()
+        for each in [*member.family()]:
+            left = [task_id for task_id in each.run.tasks if each.run.awaits(task_id)]
+            each.keeping.store.void_claims(self._lease, *each.keeping.step, left)
+            self._handout.drop(left)
+            each.ended = True
+        yield from self._failed(member, error)
 
     def _send(self) -> None:
         """Hand out what the window has room for."""
@@ -254,8 +438,12 @@ class ClusterLoop:
         if not workers.slots:
             return
         handed = self._handout.next_batches(workers.slots, time.monotonic())
-        batches = [(self._batches.batch(each, self.run, self._lease.token), each.limit_s) for each in handed]
-        blobs = self.keeping.refs.packer.take_blobs()
+        blobs: dict[str, bytes] = {}
+        batches: list[tuple[Batch, float | None]] = []
+        for each in handed:
+            member = self._owners[each.tasks[0].task.id]
+            batches.append((member.batches.batch(each, member.run, self._lease.token), each.limit_s))
+            blobs |= member.keeping.refs.packer.take_blobs()
         if blobs:
             self.keeping.store.store_blobs(blobs)
         for batch, limit_s in batches:
@@ -309,8 +497,8 @@ class ClusterLoop:
     def _patience_s(self, now: float) -> float:
         """How long to wait for a doorbell before there is something else to do."""
         longest_s = BLOCK_S if self._handout.flights else BLOCK_S / 4
-        due_in_s = self._timers.next_in(now)
-        return longest_s if due_in_s is None else min(longest_s, due_in_s)
+        due = [member.timers.next_in(now) for member in self._root.family() if member.timers.running]
+        return min([longest_s, *(each for each in due if each is not None)])
 
     def _named(self, ring: bytes) -> list[str]:
         try:
@@ -318,42 +506,51 @@ class ClusterLoop:
         except CorruptDataError as error:  # a bell is a hint; what it should have said is found without it
             self._log.warning("run %s heard %s", self.address.run_id, error)
             return []
-        return task_ids if checkpoint_id == self.run.position.checkpoint_id else []
+        known = [task_id for task_id in task_ids if task_id in self._owners]
+        return [each for each in known if self._owners[each].run.position.checkpoint_id == checkpoint_id]
+
+    def _by_member(self, task_ids: Iterable[str]) -> Mapping[Member, list[str]]:
+        found: dict[Member, list[str]] = {}
+        for task_id in task_ids:
+            found.setdefault(self._owners[task_id], []).append(task_id)
+        return found
 
     def _collect(self, task_ids: Sequence[str]) -> Iterator[Emit]:
-        """Read the outcomes of tasks in flight, and tell the run."""
-        asked = [task_id for task_id in task_ids if task_id in self.run.tasks]
-        if not asked:
-            return
-        found = self.keeping.store.outcomes("", self.run.position.checkpoint_id, asked)
-        for task_id, data in found.items():
-            outcome = Outcome.unpack(data)
-            self._handout.ended(task_id, outcome.seconds)
-            yield from self._tell(self._event(task_id, outcome), worker=outcome.worker, recorded=True)
-        yield from self._collect_retries([task_id for task_id in asked if task_id not in found])
+        """Read the outcomes of tasks, and tell the runs they belong to."""
+        for member, asked in self._by_member(each for each in task_ids if each in self._owners).items():
+            found = self.keeping.store.outcomes(*member.keeping.step, asked)
+            for task_id, data in found.items():
+                outcome = Outcome.unpack(data)
+                self._handout.ended(task_id, outcome.seconds)
+                yield from self._tell(member, self._event(task_id, outcome), worker=outcome.worker, recorded=True)
+            yield from self._collect_retries(member, [task_id for task_id in asked if task_id not in found])
+            yield from self._settle(member)
 
-    def _collect_retries(self, task_ids: Sequence[str]) -> Iterator[Emit]:
+    def _collect_retries(self, member: Member, task_ids: Sequence[str]) -> Iterator[Emit]:
         """Read how attempts ended that are to be followed by another, and tell the run."""
         flights = self._handout.flights
         asked = [task_id for task_id in task_ids if task_id in flights]
         if not asked:
             return
-        found = self.keeping.store.retries("", self.run.position.checkpoint_id, asked)
+        found = self.keeping.store.retries(*member.keeping.step, asked)
         for task_id, data in found.items():
             outcome = Outcome.unpack(data)
             if outcome.attempt < flights[task_id].attempt:  # of an attempt that was heard of before
                 continue
             self._handout.tried(task_id, outcome.seconds, outcome.attempt)
-            yield from self._tell(self._event(task_id, outcome), worker=outcome.worker)
+            yield from self._tell(member, self._event(task_id, outcome), worker=outcome.worker)
 
     def _event(self, task_id: str, outcome: Outcome) -> Event:
         loads = self.connections.serializer.loads
         if outcome.drain is not None and self.context.control is not None:
             self.context.control.request_drain(outcome.drain)
+        answers = cast("list[object]", loads(outcome.answers)) if outcome.answers else ()
+        if outcome.kind is OutcomeKind.INTERRUPTED:
+            return TaskInterrupted(task_id, cast("list[Interrupt]", loads(outcome.error)), answers=answers)
         if outcome.kind not in (OutcomeKind.WRITES, OutcomeKind.CACHED):
             again_s = outcome.retry_after_s if outcome.kind is OutcomeKind.RETRY else None
             error = decode_exception(loads(outcome.error))
-            return TaskFailed(task_id, error, outcome.tries, again_s, outcome.first_try_at)
+            return TaskFailed(task_id, error, outcome.tries, again_s, outcome.first_try_at, answers=answers)
         writes: list[Update] = [
             (write.channel, loads(cast("bytes", write.value)))
             if write.node is None
@@ -362,84 +559,62 @@ class ClusterLoop:
         ]
         return TaskFinished(task_id, writes, cached=outcome.kind is OutcomeKind.CACHED)
 
-    def _tell(self, event: Event, *, worker: str | None, recorded: bool = False) -> Iterator[Emit]:
-        """Take an event to the run, and carry out what it orders.
+    def _tell(self, member: Member, event: Event, *, worker: str | None, recorded: bool = False) -> Iterator[Emit]:
+        """Take an event to the run it belongs to, and carry out what that orders.
 
         Args:
             worker: the worker process that the task ran in.
             recorded: whether that process has recorded the outcome.
         """
-        task = self.run.tasks[event.task_id]
-        orders = self.run.handle(event)
-        if not orders:
+        task = member.run.tasks.get(event.task_id)
+        orders = member.run.handle(event)
+        if not orders or task is None:
             return
-        tell_of_task(self.observer, self.run.position.step, task, event, orders, worker=worker)
+        if not member.run.awaits(task.id):
+            self._owners.pop(task.id, None)
+            member.batches.outputs.pop(task.id, None)
+        tell_of_task(self._observer_of(member), member.run.position.step, task, event, orders, worker=worker)
         for order in orders:
             if isinstance(order, SaveWrites):
-                self.keeping.save_writes(order, recorded=recorded)
+                about_answers = [channel for channel, _ in order.writes] == [RESUME]
+                member.keeping.save_writes(order, recorded=recorded and not about_answers)
             else:
-                yield from self._carry_out(order)
+                yield from self._carry_out(member, order)
 
     # --- what went wrong ----------------------------------------------------------------------------------------------
 
     def _look_after_flights(self, now: float) -> Iterator[Emit]:
         """Find outcomes without a bell, tasks whose worker process is gone, and tasks whose message is gone."""
-        old = [flight.task.id for flight in self._handout.older_than(LOOK_EVERY_S, now)]
+        old = self._lost.old(now)
         if not old:
             return
         yield from self._collect(old)
+        if self._root.ended:
+            return
+        claims: dict[str, tuple[int, str]] = {}
         left = [task_id for task_id in old if task_id in self._handout.flights]
-        claims = self._claims(left)
-        dead = self.connections.roster.dead(worker for _, worker in claims.values())
-        lost = {task_id: claim for task_id, claim in claims.items() if claim[1] in dead}
+        for member, asked in self._by_member(left).items():
+            claims |= self._lost.standing(self.keeping.store.claims(*member.keeping.step, asked))
+        lost = self._lost.dead(claims)
         if lost:  # what they still recorded before they died counts
             yield from self._collect([*lost])
-            yield from self._lost({task_id: lost[task_id] for task_id in lost if task_id in self._handout.flights})
-        self._resend([task_id for task_id in left if task_id not in claims], now)
-
-    def _claims(self, task_ids: Sequence[str]) -> dict[str, tuple[int, str]]:
-        """Attempt and worker process of those tasks whose present attempt is claimed, or one after it.
-
-        The claim of an attempt before says nothing: its process was found dead already.
-        """
-        found = self.keeping.store.claims("", self.run.position.checkpoint_id, task_ids)
-        return {
-            task_id: claim for task_id, claim in found.items() if claim[0] >= self._handout.flights[task_id].attempt
-        }
-
-    def _lost(self, claims: Mapping[str, tuple[int, str]]) -> Iterator[Emit]:
-        """Hand tasks out again whose worker process is gone, unless that happened too often."""
-        for worker, number in Counter(worker for _, worker in claims.values()).items():
-            self._log.warning(
-                "worker process %s is gone; run %s hands its %d tasks out again", worker, self.address.run_id, number
-            )
-            self.observer.worker_lost(worker, number)
-        for task_id, (attempt, worker) in claims.items():
-            flight = self._handout.lost(task_id, worker, attempt)
-            if len(flight.lost_on) >= MAX_LOST:
-                self._handout.give_up(task_id)
-                error = NodeLostError(flight.task.name, task_id, len(flight.lost_on), flight.lost_on)
-                yield from self._tell(TaskFailed(task_id, note_task(error, flight.task.name, task_id)), worker=worker)
-
-    def _resend(self, task_ids: Sequence[str], now: float) -> None:
-        """Hand tasks out again that nobody claimed although nothing waits in the queue: their message is gone."""
-        stale = [
-            task_id
-            for task_id in task_ids
-            if task_id in self._handout.flights and now - self._handout.flights[task_id].since >= UNCLAIMED_AFTER_S
-        ]
-        if not stale or self.connections.broker.depth(self.address.queue):
-            return
-        self._log.warning(
-            "run %s: %d tasks were never claimed; handing them out again", self.address.run_id, len(stale)
-        )
-        for task_id in stale:
-            self._handout.unclaimed(task_id)
+            for task_id, error in self._lost.hand_out_again(lost, self.observer):
+                member = self._owners[task_id]
+                event = TaskFailed(task_id, note_task(error, error.node, task_id))
+                yield from self._tell(member, event, worker=lost[task_id][1])
+                yield from self._settle(member)
+        self._lost.resend([task_id for task_id in left if task_id not in claims], now)
 
 
-def _execute_here(task: Task, run: Run) -> Event:
+def _failed_attempt(member: Member, launch: Launch, error: BaseException) -> Event:
+    """What an error of a task that ran here means, by its node's policies."""
+    return event_of(launch, member.attempt(launch).raised(error))
+
+
+def _execute_here(task: Task, member: Member) -> Event:
     """Execute a task that runs no user code."""
-    node = run.blueprint.nodes[task.name]
+    run = member.run
+    node = member.blueprint.nodes[task.name]
     view = StateView(run.state.channels)
     try:
         value = task.arg if task.is_push else view.read(node.reader)

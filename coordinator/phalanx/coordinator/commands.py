@@ -67,9 +67,15 @@ def check_command(command: "Command[str]", *, kept: bool) -> None:
             raise RuntimeError(
                 "Cannot use Command(resume=...) without checkpointer: no thread is kept that could have asked"
             )
-        raise InvalidUpdateError("answering interrupts with Command(resume=...) is not there yet")
-    if command.update is None and not targets:
-        raise EmptyInputError("Received an empty Command as input: give it an update, a goto, or both")
+    elif not says_more(command):
+        raise EmptyInputError(
+            "Received an empty Command as input: give it an update, a goto, an answer, or several of them"
+        )
+
+
+def says_more(command: "Command[str]") -> bool:
+    """Whether a command says something beside what it answers."""
+    return command.update is not None or bool(targets_of(command))
 
 
 def apply_command(

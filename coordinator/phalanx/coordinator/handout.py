@@ -39,10 +39,26 @@ MAX_ASYNC_BATCH: Final = 64
 _NEWEST_WEIGHT: Final = 0.3  # of the moving average of a node's pace
 
 
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What tasks of one run have in common. A batch holds tasks of one lane.
+
+    Attributes:
+        async_nodes: the nodes that only run on an event loop.
+        namespace: the run's graph's place in the thread.
+        graph: which graph, to tell the nodes of one from those of another.
+    """
+
+    async_nodes: frozenset[str] = frozenset()
+    namespace: str = ""
+    graph: str = ""
+
+
 class Waiting(NamedTuple):
     """A task that is to be handed out, for the first time or again.
 
     Attributes:
+        lane: whose it is.
         attempt: how often it was handed out, this time included.
         lost_on: the worker processes it was lost with.
         tries: how often its node was tried, this time included; being lost is no try.
@@ -50,10 +66,21 @@ class Waiting(NamedTuple):
     """
 
     task: Task
+    lane: Lane
     attempt: int = 1
     lost_on: tuple[str, ...] = ()
     tries: int = 1
     first_try_at: float = 0.0
+
+    @property
+    def on_loop(self) -> bool:
+        """Whether it only runs on an event loop."""
+        return self.task.name in self.lane.async_nodes
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Whose pace is its own: the node's."""
+        return (self.lane.graph, self.task.name)
 
 
 @dataclass(slots=True)
@@ -67,6 +94,7 @@ class Flight:
     """
 
     task: Task
+    lane: Lane
     attempt: int
     batch: int
     since: float
@@ -76,7 +104,7 @@ class Flight:
 
     def waiting(self, attempt: int) -> Waiting:
         """The same task, to be handed out as the given attempt."""
-        return Waiting(self.task, attempt, self.lost_on, self.tries, self.first_try_at)
+        return Waiting(self.task, self.lane, attempt, self.lost_on, self.tries, self.first_try_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,34 +118,37 @@ class HandedOut:
     tasks: Sequence[Waiting]
     limit_s: float | None = None
 
+    @property
+    def lane(self) -> Lane:
+        """Whose they are."""
+        return self.tasks[0].lane
+
 
 @dataclass(slots=True)
 class HandOut:
-    """The tasks of one superstep, from the coordinator's hands to their outcomes.
+    """The tasks of the running supersteps, from the coordinator's hands to their outcomes.
 
     Attributes:
-        async_nodes: the nodes that only run on an event loop.
         limit: the most tasks that may be handed out at once; none unless given.
         pace: seconds a task of a node takes, a moving average; it outlives the superstep.
     """
 
-    async_nodes: frozenset[str]
     limit: int | None = None
-    pace: dict[str, float] = field(default_factory=dict[str, float])
+    pace: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     waiting: deque[Waiting] = field(default_factory=lambda: deque[Waiting]())
     flights: dict[str, Flight] = field(default_factory=dict[str, Flight])
     _tried: dict[str, int] = field(default_factory=dict[str, int])
     _open: dict[int, int] = field(default_factory=dict[int, int])
     _batches: int = 0
 
-    def add(self, tasks: Iterable[Task]) -> None:
+    def add(self, tasks: Iterable[Task], lane: Lane) -> None:
         """Take the tasks of a superstep."""
-        self.waiting.extend(Waiting(task) for task in tasks)
+        self.waiting.extend(Waiting(task, lane) for task in tasks)
 
-    def launch(self, order: Launch) -> None:
+    def launch(self, order: Launch, lane: Lane) -> None:
         """Take a task that joins the superstep: an error handler's, or one that was tried and is tried again."""
         handed_out = self._tried.pop(order.task.id, 0)
-        self.waiting.append(Waiting(order.task, handed_out + 1, (), order.attempt, order.first_try_at))
+        self.waiting.append(Waiting(order.task, lane, handed_out + 1, (), order.attempt, order.first_try_at))
 
     def next_batches(self, slots: int, now: float) -> list[HandedOut]:
         """The batches to send now, given how many slots are alive."""
@@ -129,23 +160,25 @@ class HandOut:
     def _next_batch(self, slots: int, now: float) -> HandedOut:
         self._batches += 1
         most, spent_s = min(self._most(slots), self._room()), 0.0
-        on_loop = self.waiting[0].task.name in self.async_nodes
+        first = self.waiting[0]
         tasks: list[Waiting] = []
         while self.waiting and len(tasks) < most:
             next_one = self.waiting[0]
             task = next_one.task
             spent_s += self._cost_s(next_one)
-            if tasks and (spent_s > TARGET_BATCH_S or (task.name in self.async_nodes) != on_loop):
+            other = next_one.lane is not first.lane or next_one.on_loop != first.on_loop
+            if tasks and (spent_s > TARGET_BATCH_S or other):
                 break
             self.waiting.popleft()
-            self.flights[task.id] = Flight(task, next_one.attempt, self._batches, now, *next_one[2:])
+            self.flights[task.id] = Flight(task, next_one.lane, next_one.attempt, self._batches, now, *next_one[3:])
             tasks.append(next_one)
         self._open[self._batches] = len(tasks)
-        return HandedOut(tasks, self._limit_s(tasks[0].task))
+        return HandedOut(tasks, self._limit_s(first))
 
-    def _limit_s(self, task: Task) -> float | None:
+    def _limit_s(self, waiting: Waiting) -> float | None:
         """How long a task may keep the process that runs it; on an event loop it keeps none."""
-        return None if task.timeout is None or task.name in self.async_nodes else task.timeout.run_s
+        timeout = waiting.task.timeout
+        return None if timeout is None or waiting.on_loop else timeout.run_s
 
     def _room(self) -> int:
         """How many more tasks may be handed out now."""
@@ -153,17 +186,16 @@ class HandOut:
 
     def _most(self, slots: int) -> int:
         """The most tasks of the next batch, so that there is something for every slot."""
-        if self.waiting[0].task.name in self.async_nodes:
+        if self.waiting[0].on_loop:
             idle = slots - len(self._open)
             return min(ceil(len(self.waiting) / (idle if idle > 0 else slots)), MAX_ASYNC_BATCH)
         return min(ceil(len(self.waiting) / (slots * BATCHES_PER_SLOT)), MAX_BATCH)
 
     def _cost_s(self, waiting: Waiting) -> float:
         """How much of a batch's time a task takes; what must travel alone takes more than there is."""
-        if waiting.lost_on or self._limit_s(waiting.task) is not None:
+        if waiting.lost_on or self._limit_s(waiting) is not None:
             return inf
-        node = waiting.task.name
-        return 0.0 if node in self.async_nodes else self.pace.get(node, inf)
+        return 0.0 if waiting.on_loop else self.pace.get(waiting.kind, inf)
 
     def ended(self, task_id: str, seconds: float) -> None:
         """A task has its outcome; its node took ``seconds``.
@@ -175,9 +207,9 @@ class HandOut:
             self.give_up(task_id)
             return
         self._close(flight)
-        name = flight.task.name
-        before = self.pace.get(name)
-        self.pace[name] = seconds if before is None else before + _NEWEST_WEIGHT * (seconds - before)
+        kind = flight.waiting(0).kind
+        before = self.pace.get(kind)
+        self.pace[kind] = seconds if before is None else before + _NEWEST_WEIGHT * (seconds - before)
 
     def tried(self, task_id: str, seconds: float, attempt: int = 1) -> None:
         """An attempt of a task in flight has failed and is to be followed by another, once :meth:`launch` says so.
@@ -217,12 +249,15 @@ class HandOut:
         """The tasks that were handed out at least ``age_s`` ago."""
         return [flight for flight in self.flights.values() if now - flight.since >= age_s]
 
-    def clear(self) -> None:
-        """Forget the superstep; what nodes cost is kept."""
-        self.waiting.clear()
-        self.flights.clear()
-        self._tried.clear()
-        self._open.clear()
+    def drop(self, task_ids: Iterable[str]) -> None:
+        """Forget tasks whose outcome is of no interest any more."""
+        gone = frozenset(task_ids)
+        self.waiting = deque(item for item in self.waiting if item.task.id not in gone)
+        for task_id in gone:
+            self._tried.pop(task_id, None)
+            flight = self.flights.pop(task_id, None)
+            if flight is not None:
+                self._close(flight)
 
     def check_invariants(self) -> None:
         """Every open batch counts its tasks in flight; no task waits twice, or waits while it is in flight."""

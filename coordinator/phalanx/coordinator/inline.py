@@ -5,12 +5,12 @@ and a saver; every decision is the run's.
 """
 
 import time
-from collections.abc import Generator
-from dataclasses import dataclass, field
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from phalanx.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
-from phalanx.checkpoint.configs import CheckpointAddress
+from phalanx.checkpoint.base import BaseCheckpointSaver
+from phalanx.coordinator.answers import NO_ANSWERS
 from phalanx.coordinator.messages import (
     Commit,
     Dispatch,
@@ -23,27 +23,58 @@ from phalanx.coordinator.messages import (
     SaveWrites,
     TaskFailed,
     TaskFinished,
+    TaskInterrupted,
     WarnOfJoin,
 )
 from phalanx.coordinator.observe import RunObserver, tell_of_join, tell_of_step, tell_of_task
+from phalanx.coordinator.opening import Opened, Place, open_place
 from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import Recorder, open_run, stamp
-from phalanx.coordinator.run import Run, RunSettings
+from phalanx.coordinator.run import ANEW, Position, Run, RunSettings
+from phalanx.coordinator.saver_access import SaverHere
 from phalanx.coordinator.threads import Job, ThreadTeam
 from phalanx.coordinator.timers import Timers
-from phalanx.errors import AsyncOnlyError
+from phalanx.errors import AsyncOnlyError, GraphInterrupt
+from phalanx.types import StreamMode
 from phalanx.worker.attempt import Attempt, Ended, Raised
 from phalanx.worker.blueprint import Blueprint
-from phalanx.worker.run_task import StateView
+from phalanx.worker.lineage import Lineage, LooseAnswer
+from phalanx.worker.run_task import StateView, run_to_end
 from phalanx.worker.task_context import RunContext, TaskContext
 
 
-def event_of(launch: Launch, ended: Ended) -> Event:
-    """How an attempt ended, as the run is told."""
+def event_of(launch: Launch, ended: Ended, answers: Sequence[object] = ()) -> Event:
+    """How an attempt ended, as the run is told.
+
+    Args:
+        answers: what the task was answered.
+    """
     task_id = launch.task.id
-    if isinstance(ended, Raised):
-        return TaskFailed(task_id, ended.error, launch.attempt, ended.retry_after_s, ended.first_try_at)
-    return TaskFinished(task_id, ended.writes, cached=ended.cached)
+    if not isinstance(ended, Raised):
+        return TaskFinished(task_id, ended.writes, cached=ended.cached)
+    if isinstance(ended.error, GraphInterrupt):
+        return TaskInterrupted(task_id, ended.error.interrupts, answers=answers)
+    return TaskFailed(task_id, ended.error, launch.attempt, ended.retry_after_s, ended.first_try_at, answers=answers)
+
+
+def lineage_below(run: Run, opened_at: Position, lineage: Lineage) -> Lineage:
+    """What graphs inside have to know of how a run began.
+
+    Args:
+        run: the run, which has started.
+        opened_at: where it stood before.
+        lineage: what was known before; returned as it is where there is nothing to add.
+    """
+    if run.beginning is ANEW and run.answers is NO_ANSWERS:
+        return lineage
+    return replace(
+        lineage,
+        answers={**lineage.answers, **run.answers.by_id},
+        loose=LooseAnswer(*run.answers.loose) if run.answers.loose else lineage.loose,
+        again=run.beginning.again,
+        moved=run.moved,
+        before=(opened_at.checkpoint_id, run.position.checkpoint_id) if run.beginning.fork else lineage.before,
+    )
 
 
 @dataclass(slots=True)
@@ -52,30 +83,62 @@ class InlineRun:
 
     Attributes:
         context: what its tasks share.
+        place: where in a thread it belongs; ``None`` if nothing is kept.
         saver: keeps the thread's state; without one the run stands alone.
         run: the run, once the driver has begun.
+        listens: the modes in which what graphs inside stream is wanted.
     """
 
     blueprint: Blueprint
     settings: RunSettings
     context: RunContext
+    place: Place | None
     saver: BaseCheckpointSaver | None
     observer: RunObserver
     run: Run = field(init=False)
     recorder: Recorder | None = None
     view: StateView = field(init=False)
     timers: Timers = field(default_factory=Timers)
+    listens: frozenset[StreamMode] = frozenset()
 
-    def output(self) -> object:
-        """What the run returned."""
-        return self.run.output()
+    def __post_init__(self) -> None:
+        if self.listens:
+            self._listen(self.context.lineage)
 
-    def _open(self, found: CheckpointTuple | None) -> Run:
-        self.run, values = open_run(self.blueprint, self.settings, found)
-        if self.saver is not None:
-            config = self.context.config
-            self.recorder = Recorder(CheckpointAddress.of(config), config, values, self.blueprint.untracked)
+    def _listen(self, lineage: Lineage) -> None:
+        """Have graphs inside tell what they stream, us and whoever listens further out."""
+        above, above_modes, own = lineage.below, lineage.below_modes, self.listens
+
+        def hear(namespace: tuple[str, ...], mode: StreamMode, data: object) -> None:
+            if above is not None and mode in above_modes:
+                above(namespace, mode, data)
+            if mode in own:
+                self._tell(Emit(mode, data, namespace))
+
+        inside = replace(lineage, below=hear, below_modes=own | above_modes)
+        self.context = replace(self.context, lineage=inside)
+
+    def _tell(self, emit: Emit) -> None:
+        """Take what a graph inside streams to whoever streams this run."""
+        raise NotImplementedError
+
+    def _open(self, opened: Opened) -> Run:
+        lineage = self.context.lineage
+        self.run, values = open_run(self.blueprint, self.settings, opened.found, lineage.namespace, opened.beginning)
+        if self.saver is not None and self.place is not None:
+            address, config = self.place.address(), self.context.config
+            self.recorder = Recorder(address, config, lineage.parents, values, self.blueprint.untracked)
         return self.run
+
+    def _start(self, given: object) -> list[Order]:
+        """Begin, and tell the graphs inside what they have to know of it."""
+        run = self.run
+        opened_at = run.position
+        orders = run.start(given, stamp(run))
+        lineage = lineage_below(run, opened_at, self.context.lineage)
+        if lineage is not self.context.lineage:
+            self.context = replace(self.context, lineage=lineage)
+        return orders
 
     def _begin(self, order: Dispatch) -> None:
         """A superstep begins: tell the observer, and freeze what its tasks see."""
@@ -97,6 +160,7 @@ class InlineRun:
             launch.attempt,
             launch.first_try_at or time.time(),
             task.error,
+            run.answers_to(task.id),
         )
         arg = (lambda: task.arg) if task.is_push else None
         return Attempt(self.blueprint, self.blueprint.nodes[task.name], self.view, context, arg, task.timeout)
@@ -133,10 +197,10 @@ class InlineDriver(InlineRun):
         """
         if self.blueprint.async_nodes:
             raise AsyncOnlyError(self.blueprint.async_nodes[0])
-        run = self._open(self.saver.get_tuple(self.context.config) if self.saver else None)
-        self.team = ThreadTeam(self.context.config.get("max_concurrency"))
-        orders = run.start(given, stamp(run))
+        run = self._open(self._opened(given))
+        self.team = ThreadTeam(self.context.config.get("max_concurrency"), listens=bool(self.listens))
         try:
+            orders = self._start(given)
             while True:
                 for order in orders:
                     yield from self._carry_out(order)
@@ -145,6 +209,14 @@ class InlineDriver(InlineRun):
                 orders = run.close_step(stamp(run))
         finally:
             self.team.close()
+
+    def _tell(self, emit: Emit) -> None:
+        self.team.tell(emit)
+
+    def _opened(self, given: object) -> Opened:
+        if self.saver is None or self.place is None:
+            return Opened()
+        return run_to_end(open_place(SaverHere(self.saver), self.place, given))
 
     def _carry_out(self, order: Order) -> Generator[Emit, None, None]:
         match order:
@@ -175,6 +247,9 @@ class InlineDriver(InlineRun):
             if event is None:
                 self._check_step_time()
                 continue
+            if isinstance(event, Emit):
+                yield event
+                continue
             for result in self._ended(run.tasks[event.task_id], event):
                 yield from self._carry_out(result)
 
@@ -182,7 +257,8 @@ class InlineDriver(InlineRun):
         return launch.task.id, partial(self._run_here, launch)
 
     def _run_here(self, launch: Launch) -> Event:
-        return event_of(launch, self._attempt(launch).run_here())
+        attempt = self._attempt(launch)
+        return event_of(launch, attempt.run_here(), attempt.context.answers)
 
     def _save(self, order: Commit | SaveWrites) -> None:
         """Make a commit or a task's writes durable."""

@@ -9,23 +9,27 @@ from dataclasses import dataclass, field
 from typing import Final, cast
 
 from phalanx.channels.base import MISSING
-from phalanx.checkpoint.base import CHECKPOINT_FORMAT, BaseCheckpointSaver, CheckpointTuple
+from phalanx.checkpoint.base import CHECKPOINT_FORMAT, SPECIAL_WRITES, BaseCheckpointSaver
 from phalanx.checkpoint.configs import CheckpointAddress
 from phalanx.checkpoint.packing import BlobCache, Packed, Packer, bytes_of, packets_of, resolve
 from phalanx.checkpoint.redis import RedisSaver
 from phalanx.checkpoint.redis.record import CheckpointRecord
-from phalanx.checkpoint.redis.saver import pack_write, write_field
-from phalanx.checkpoint.redis.thread_store import Lease, ThreadStore
+from phalanx.checkpoint.redis.stored import pack_write, write_field
+from phalanx.checkpoint.redis.thread_store import Lease, Step, ThreadStore
 from phalanx.checkpoint.serde import decode_exception
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.messages import Commit, SaveWrites
+from phalanx.coordinator.opening import Opened, Place, open_place
 from phalanx.coordinator.recorder import Recorder, metadata_of, updated_channels, without_untracked
-from phalanx.coordinator.run import shown_error
+from phalanx.coordinator.run import Run, shown_error
+from phalanx.coordinator.saver_access import SaverHere
 from phalanx.coordinator.state import GraphState
 from phalanx.protocol.batch import Ref
-from phalanx.protocol.names import ERROR, TASKS
+from phalanx.protocol.names import ERROR, INTERRUPT, TASKS
 from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.types import Send, Update
+from phalanx.worker.lineage import Lineage
+from phalanx.worker.run_task import run_to_end
 
 WORKING_LIFE_S: Final = 24 * 3600
 """How long the keys of a run that keeps no thread stay after its last commit, should nobody remove them."""
@@ -65,13 +69,14 @@ class StateRefs:
 
 
 class Keeping:
-    """Keeps the thread in the cluster's state server: a commit is one script.
+    """Keeps a graph's checkpoints in the cluster's state server: a commit is one script.
 
     Args:
         store: the thread there.
         saver: reads what the store keeps.
         config: the run's config.
-        kept: whether the thread outlives the run.
+        place: where in the thread the graph's checkpoints belong; ``None`` when they do not outlive the run.
+        lineage: where the run stands among runs.
         untracked: the state keys that are never stored.
     """
 
@@ -80,52 +85,73 @@ class Keeping:
         store: ThreadStore,
         saver: RedisSaver,
         config: RunnableConfig,
-        *,
-        kept: bool,
+        place: Place | None,
+        lineage: Lineage,
         untracked: frozenset[str] = frozenset(),
     ) -> None:
         self.store = store
-        self.kept = kept
+        self.place = place
+        self.namespace = lineage.namespace
         self.serializer = saver.serde
         self.refs = StateRefs(Packer(saver.serde))
         self._saver = saver
         self._config = config
+        self._parents = lineage.parents
         self._untracked = untracked
         self._cache = BlobCache()
         self._last = ""
 
-    def load(self, lease: Lease) -> CheckpointTuple | None:
-        """The thread's checkpoint to go on from, with errors of earlier runs out of the way."""
-        if not self.kept:
-            return None
-        found = self._saver.get_tuple(self._config)
-        if found is not None:
-            self._reopen(lease, CheckpointAddress.of(found.config))
-        return found
+    @property
+    def kept(self) -> bool:
+        """Whether the graph's checkpoints are kept in the state server."""
+        return self.place is not None
+
+    @property
+    def step(self) -> Step:
+        """Where the run stands."""
+        return (self.namespace, self._last)
+
+    def load(self, lease: Lease, given: object) -> Opened:
+        """What to go on from, with errors and questions of earlier runs out of the way."""
+        if self.place is None:
+            return Opened()
+        opened = run_to_end(open_place(SaverHere(self._saver), self.place, given))
+        if opened.found is not None:
+            self._reopen(lease, CheckpointAddress.of(opened.found.config))
+        return opened
 
     def _reopen(self, lease: Lease, at: CheckpointAddress) -> None:
         checkpoint_id = cast("str", at.checkpoint_id)
         key = self.store.keys.writes(at.namespace, checkpoint_id)
         stored = cast("dict[bytes, bytes]", self.store.client.hgetall(key))
-        errors: dict[str, tuple[str, bytes]] = {}
+        aside: dict[str, tuple[str, bytes]] = {}
         for raw, data in stored.items():
             name = raw.decode()
             if "\x00" in name:
                 continue
             outcome = Outcome.unpack(data)
             if outcome.kind is OutcomeKind.ERROR:
-                errors[name] = self._moved_aside(name, decode_exception(self.serializer.loads(outcome.error)))
-        self.store.reopen(lease=lease, namespace=at.namespace, checkpoint_id=checkpoint_id, errors=errors)
+                aside[name] = self._moved_aside(name, decode_exception(self.serializer.loads(outcome.error)))
+            elif outcome.kind is OutcomeKind.INTERRUPTED:
+                aside[name] = self._kept_write(name, INTERRUPT, outcome.error)
+        self.store.reopen(lease=lease, namespace=at.namespace, checkpoint_id=checkpoint_id, errors=aside)
 
     def _moved_aside(self, task_id: str, error: BaseException) -> tuple[str, bytes]:
         """The field that keeps an error of an earlier run, and the error."""
-        return write_field(task_id, -1), pack_write(ERROR, self.serializer.dumps(shown_error(error)))
+        return self._kept_write(task_id, ERROR, self.serializer.dumps(shown_error(error)))
 
-    def run_again(self, lease: Lease, checkpoint_id: str, errors: Mapping[str, BaseException]) -> None:
-        """Let tasks run again that were left to an error handler which is there no more."""
-        moved = {task_id: self._moved_aside(task_id, error) for task_id, error in errors.items()}
+    def _kept_write(self, task_id: str, channel: str, value: bytes) -> tuple[str, bytes]:
+        return write_field(task_id, SPECIAL_WRITES[channel]), pack_write(channel, value)
+
+    def run_again(self, lease: Lease, run: Run) -> None:
+        """Let tasks run again that had an outcome: they were left to an error handler which is there no more, or are
+        answered anew."""
+        moved = {task_id: self._moved_aside(task_id, error) for task_id, error in run.disowned.items()}
+        if run.beginning.again:
+            moved |= {task_id: ("", b"") for task_id in run.answers.tasks if task_id not in moved}
         if moved:
-            self.store.reopen(lease=lease, namespace="", checkpoint_id=checkpoint_id, errors=moved)
+            where = (self.namespace, run.position.checkpoint_id)
+            self.store.reopen(lease=lease, namespace=where[0], checkpoint_id=where[1], errors=moved)
 
     def opened(self, state: GraphState, checkpoint_id: str) -> None:
         """The run has its state: know its references from here on."""
@@ -135,16 +161,16 @@ class Keeping:
     def save_writes(self, order: SaveWrites, *, recorded: bool) -> None:
         """Keep a task's writes. Those of a worker are already recorded."""
         if self.kept and not recorded:
-            where = CheckpointAddress(self.store.keys.thread_id, "", order.checkpoint_id)
+            where = CheckpointAddress(self.store.keys.thread_id, self.namespace, order.checkpoint_id)
             self._saver.put_writes(where.config(), order.writes, order.task.id)
 
-    def renew(self, lease: Lease) -> None:
-        """Say that the run is alive.
+    def check(self, lease: Lease) -> None:
+        """Make sure that the thread is still this run's.
 
         Raises:
-            StaleLeaseError: another coordinator has the thread.
+            StaleLeaseError: another coordinator has it.
         """
-        self.store.renew(lease, "", self._last)
+        self.store.renew(lease, self._last if not self.namespace else "")
 
     def commit(self, order: Commit, state: GraphState, lease: Lease) -> None:
         """Make a superstep real.
@@ -153,6 +179,9 @@ class Keeping:
             StaleLeaseError: another coordinator has the thread; nothing was written.
         """
         self.refs.update(state, order.changed)
+        if not self.kept and self.store.ttl_s == 0:  # a graph inside, in a thread that is kept
+            self._commit(order, lease, b"", forget=True)
+            return
         record = CheckpointRecord(
             CHECKPOINT_FORMAT,
             order.stamp.at,
@@ -160,7 +189,7 @@ class Keeping:
             state.versions,
             state.seen,
             updated_channels(state),
-            metadata_of(order, self._config),
+            metadata_of(order, self._config, self._parents),
             self._stored_refs(),
         )
         self._commit(order, lease, record.pack(self.serializer))
@@ -169,7 +198,7 @@ class Keeping:
         """The references that a checkpoint holds: packets' arguments too are without what is never stored."""
         refs = self.refs.stored()
         if self._untracked and self.kept and TASKS in refs:
-            blobs = resolve([refs[TASKS]], self._cache, self._fetch_blobs)
+            blobs = self.resolve([refs[TASKS]])
             packets = self._unpacked(packets_of(bytes_of(refs[TASKS], blobs)))
             refs[TASKS] = self.refs.packer.pack_channel(TASKS, packets)
         return refs
@@ -179,10 +208,14 @@ class Keeping:
         new = {digest: data for digest in digests if (data := self.refs.packer.new_blobs.get(digest)) is not None}
         return {**self.store.fetch_blobs([digest for digest in digests if digest not in new]), **new}
 
+    def resolve(self, refs: Sequence[Ref]) -> Mapping[str, bytes]:
+        """The blobs behind references."""
+        return resolve(refs, self._cache, self._fetch_blobs)
+
     def _unpacked(self, packets: Sequence[Send]) -> list[Send]:
         """Packets with their arguments as values, without what is never stored."""
         refs = [packet.arg.ref for packet in packets if isinstance(packet.arg, Packed)]
-        blobs = resolve(refs, self._cache, self._fetch_blobs)
+        blobs = self.resolve(refs)
         loaded = (
             Send(packet.node, self.serializer.loads(bytes_of(packet.arg.ref, blobs)), timeout=packet.timeout)
             if isinstance(packet.arg, Packed)
@@ -191,23 +224,34 @@ class Keeping:
         )
         return [without_untracked(packet, self._untracked) for packet in loaded]
 
-    def _commit(self, order: Commit, lease: Lease, record: bytes) -> None:
+    def _commit(self, order: Commit, lease: Lease, record: bytes, *, forget: bool = False) -> None:
         self.store.commit(
             lease=lease,
             blobs=self.refs.packer.take_blobs(),
-            namespace="",
+            namespace=self.namespace,
             checkpoint_id=order.stamp.checkpoint_id,
             parent_id=self._last,
             record=record,
+            forget=forget,
         )
         self._last = order.stamp.checkpoint_id
 
-    def end(self, lease: Lease) -> None:
-        """The run is over: give the thread back, or remove what was only for this run."""
-        if self.kept:
-            self.store.release(lease, "", self._last)
+    def end_inside(self, lease: Lease) -> None:
+        """A graph inside has come to its end: what nobody will ask for goes."""
+        if not self.kept:
+            self.store.forget(lease, self.step)
+
+    def end(self, lease: Lease, inside: Iterable[Step]) -> None:
+        """The run is over: give the thread back, or remove what was only for this run.
+
+        Args:
+            inside: where the runs of graphs inside stand that have not come to their end.
+        """
+        steps = [self.step, *inside]
+        if self.store.ttl_s:
+            self.store.drop(lease, steps)
         else:
-            self.store.drop(lease, "", [self._last])
+            self.store.release(lease, steps)
 
 
 class KeepingElsewhere(Keeping):
@@ -222,17 +266,21 @@ class KeepingElsewhere(Keeping):
         own: BaseCheckpointSaver,
         cluster_saver: RedisSaver,
         config: RunnableConfig,
+        place: Place,
+        lineage: Lineage,
         untracked: frozenset[str] = frozenset(),
     ) -> None:
-        super().__init__(store, cluster_saver, config, kept=False, untracked=untracked)
+        super().__init__(store, cluster_saver, config, None, lineage, untracked)
         self._own = own
-        self._recorder = Recorder(CheckpointAddress.of(config), config, untracked=untracked)
+        self._there = place
+        self._recorder = Recorder(place.address(), config, lineage.parents, untracked=untracked)
 
-    def load(self, lease: Lease) -> CheckpointTuple | None:
-        found = self._own.get_tuple(self._config)
-        if found is not None:
-            self._recorder.values = dict(found.checkpoint["channel_values"])
-        return found
+    def load(self, lease: Lease, given: object) -> Opened:
+        opened = run_to_end(open_place(SaverHere(self._own), self._there, given))
+        if opened.found is not None:
+            self._recorder.values = dict(opened.found.checkpoint["channel_values"])
+            self._reopen(lease, CheckpointAddress.of(opened.found.config))
+        return opened
 
     def save_writes(self, order: SaveWrites, *, recorded: bool) -> None:
         config, writes, task_id, path = self._recorder.put_writes_arguments(order)
@@ -241,11 +289,11 @@ class KeepingElsewhere(Keeping):
         self._own.put_writes(config, plain, task_id, path)
 
     def commit(self, order: Commit, state: GraphState, lease: Lease) -> None:
-        self.renew(lease)  # a coordinator that lost the thread must not write to the saver either
+        self.check(lease)  # a coordinator that lost the thread must not write to the saver either
         config, checkpoint, metadata, versions = self._recorder.put_arguments(order, state)
         values = checkpoint["channel_values"]
         if TASKS in values:
             values[TASKS] = self._unpacked(cast("Sequence[Send]", values[TASKS]))
         self._own.put(config, checkpoint, metadata, versions)
         self.refs.update(state, order.changed)
-        self._commit(order, lease, b"")
+        self._commit(order, lease, b"", forget=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from phalanx.coordinator.plan import Task
-from phalanx.types import StreamMode, Update
+from phalanx.types import Interrupt, StreamMode, Update
 
 # --- facts ------------------------------------------------------------------------------------------------------------
 
@@ -42,6 +42,7 @@ class TaskFailed:
         retry_after_s: seconds until its next attempt; ``None`` if that was the last.
         first_try_at: when the first attempt began, in seconds since the epoch.
         restored: it did so in an earlier run, and that is known from storage.
+        answers: what the task was answered, if it took an answer that nobody had asked for.
     """
 
     task_id: str
@@ -50,12 +51,29 @@ class TaskFailed:
     retry_after_s: float | None = None
     first_try_at: float = 0.0
     restored: bool = False
+    answers: Sequence[object] = ()
 
 
-Event = TaskFinished | TaskFailed
+@dataclass(frozen=True, slots=True)
+class TaskInterrupted:
+    """A task has asked something, and waits for the answer; or a graph inside of it has, or stopped.
 
-Source = Literal["input", "loop"]
-"""What made a checkpoint: the run's input, or a superstep."""
+    Attributes:
+        interrupts: what was asked.
+        restored: it did so in an earlier run, and was not answered since.
+        answers: what the task was answered, if it took an answer that nobody had asked for.
+    """
+
+    task_id: str
+    interrupts: Sequence[Interrupt]
+    restored: bool = False
+    answers: Sequence[object] = ()
+
+
+Event = TaskFinished | TaskFailed | TaskInterrupted
+
+Source = Literal["input", "loop", "update", "fork"]
+"""What made a checkpoint: a run's input, a superstep, an update from outside, or going back to an older one."""
 
 # --- orders -----------------------------------------------------------------------------------------------------------
 
@@ -110,10 +128,15 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Give this to whoever streams the run."""
+    """Give this to whoever streams the run.
+
+    Attributes:
+        namespace: of the graph inside that it comes from; empty for the run's own.
+    """
 
     mode: StreamMode
     data: object
+    namespace: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

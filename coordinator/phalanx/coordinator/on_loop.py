@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import threading
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -24,7 +25,9 @@ from phalanx.coordinator.messages import (
     WarnOfJoin,
 )
 from phalanx.coordinator.observe import tell_of_join
+from phalanx.coordinator.opening import Opened, open_place
 from phalanx.coordinator.recorder import stamp
+from phalanx.coordinator.saver_access import SaverOnLoop
 from phalanx.errors import NodeCancelledError
 from phalanx.worker.attempt import Attempt, Ended
 from phalanx.worker.call_on_loop import attempt_on_loop
@@ -47,10 +50,10 @@ class LoopDriver(InlineRun):
             Exception: what ended the run: a node's error, or one of ours.
         """
         self.settings = replace(self.settings, eager_failure=True)
-        run = self._open(await self.saver.aget_tuple(self.context.config) if self.saver else None)
-        self.team = LoopTeam(self.context.config.get("max_concurrency"))
-        orders = run.start(given, stamp(run))
+        run = self._open(await self._opened(given))
+        self.team = LoopTeam(self.context.config.get("max_concurrency"), listens=bool(self.listens))
         try:
+            orders = self._start(given)
             while True:
                 for order in orders:
                     if isinstance(order, Dispatch):
@@ -72,6 +75,14 @@ class LoopDriver(InlineRun):
         finally:
             await self.team.close()
 
+    def _tell(self, emit: Emit) -> None:
+        self.team.tell(emit)
+
+    async def _opened(self, given: object) -> Opened:
+        if self.saver is None or self.place is None:
+            return Opened()
+        return await open_place(SaverOnLoop(self.saver), self.place, given)
+
     async def _next_results(self) -> list[Order]:
         """Wait for what happens next in the running superstep, and take it to the run."""
         if self.timers:
@@ -80,6 +91,8 @@ class LoopDriver(InlineRun):
         if event is None:
             self._check_step_time()
             return []
+        if isinstance(event, Emit):
+            return [event]
         return self._ended(self.run.tasks[event.task_id], event)
 
     async def _carry_out(self, order: Order) -> None:
@@ -104,13 +117,13 @@ class LoopDriver(InlineRun):
         """Execute a task. What it raises is its failure, of whatever class: the superstep waits for its event."""
         attempt = self._attempt(launch)
         try:
-            return event_of(launch, await _run_on_loop(attempt))
+            return event_of(launch, await _run_on_loop(attempt), attempt.context.answers)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 if not self.team.cancelled_by_itself(asyncio.current_task()):
                     raise
                 error = NodeCancelledError(launch.task.name, str(error) or None)
-            return event_of(launch, attempt.raised(error))
+            return event_of(launch, attempt.raised(error), attempt.context.answers)
 
     async def _asave(self, order: Commit | SaveWrites) -> None:
         """Make a commit or a task's writes durable."""
@@ -138,12 +151,15 @@ class LoopTeam:
 
     Args:
         limit: the most jobs at once.
+        listens: whether jobs may :meth:`tell` something on their way; then none runs in the caller's own task.
     """
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(self, limit: int | None = None, *, listens: bool = False) -> None:
         self._limit = limit
+        self._listens = listens
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._todo: deque[AsyncJob] = deque()
-        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._events: asyncio.Queue[Event | Emit] = asyncio.Queue()
         self._workers: set[asyncio.Task[None]] = set()
         self._outstanding = 0
         self._closing = False
@@ -155,10 +171,17 @@ class LoopTeam:
         self._todo.extend(jobs)
         self._outstanding += len(jobs)
 
-    async def next(self, timeout_s: float | None = None) -> Event | None:
-        """Wait for the next event; ``None`` when ``timeout_s`` is over without one."""
-        if timeout_s is None and self._outstanding == len(self._todo) == 1:
-            event = await self._todo.popleft()()
+    def tell(self, emit: Emit) -> None:
+        """Hand out something from a job that is not its end; from any thread."""
+        if threading.get_ident() == self._thread:
+            self._events.put_nowait(emit)  # at once, so that it comes before the job's end
+        else:
+            self._loop.call_soon_threadsafe(self._events.put_nowait, emit)
+
+    async def next(self, timeout_s: float | None = None) -> Event | Emit | None:
+        """Wait for the next event, or what a job tells; ``None`` when ``timeout_s`` is over without one."""
+        if timeout_s is None and self._outstanding == len(self._todo) == 1 and not self._listens:
+            event: Event | Emit = await self._todo.popleft()()
             self._outstanding -= 1
             return event
         self._start()
@@ -167,7 +190,8 @@ class LoopTeam:
                 event = await self._events.get()
         except TimeoutError:
             return None
-        self._outstanding -= 1
+        if not isinstance(event, Emit):
+            self._outstanding -= 1
         return event
 
     def cancelled_by_itself(self, task: "asyncio.Task[Any] | None") -> bool:

@@ -106,6 +106,11 @@ def handler_task(blueprint: Blueprint, failed: Task, error: BaseException) -> Ta
     )
 
 
+def outside_task(checkpoint_id: str, node: str, number: int) -> Task:
+    """The task in whose name the writes of an update from outside are kept, where none of that node is due."""
+    return Task(_task_id(f"{checkpoint_id}\x1foutside\x1f{node}\x1f{number}"), node, (PULL, node), ())
+
+
 def _candidates(blueprint: Blueprint, state: GraphState) -> Iterable[str]:
     if state.updated is None:
         return sorted(blueprint.nodes)

@@ -3,7 +3,7 @@
 The drivers do the calling, so that this serves both colours. Only :func:`stamp` and a fresh thread look at the clock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import cast
@@ -11,7 +11,6 @@ from typing import cast
 from phalanx.channels.base import MISSING
 from phalanx.checkpoint.base import (
     CHECKPOINT_FORMAT,
-    ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
@@ -23,14 +22,12 @@ from phalanx.config import RunnableConfig
 from phalanx.coordinator.commands import is_command_task
 from phalanx.coordinator.messages import Commit, SaveWrites, Stamp
 from phalanx.coordinator.plan import path_order
-from phalanx.coordinator.run import Pending, Position, Run, RunSettings
+from phalanx.coordinator.run import ANEW, Beginning, Pending, Position, Run, RunSettings
+from phalanx.coordinator.saver_access import PutArguments, PutWritesArguments
 from phalanx.coordinator.state import GraphState
-from phalanx.protocol.names import HANDED_OVER, NO_WRITES, RESERVED_WRITES, TASKS
-from phalanx.types import Send, Update
+from phalanx.protocol.names import HANDED_OVER, INTERRUPT, NO_WRITES, RESERVED_WRITES, RESUME, TASKS
+from phalanx.types import Interrupt, Send, Update
 from phalanx.worker.blueprint import Blueprint
-
-PutArguments = tuple[RunnableConfig, Checkpoint, CheckpointMetadata, ChannelVersions]
-PutWritesArguments = tuple[RunnableConfig, Sequence[Update], str, str]
 
 
 @dataclass(slots=True)
@@ -40,12 +37,14 @@ class Recorder:
     Attributes:
         address: the run's thread and namespace.
         config: the run's config, whose metadata is stored with each checkpoint.
+        parents: the checkpoints that the runs around it stand at, by namespace.
         values: the stored form of every non-empty channel, kept up to date from what each superstep changed.
         untracked: the state keys that are never stored.
     """
 
     address: CheckpointAddress
     config: RunnableConfig
+    parents: Mapping[str, str] = field(default_factory=dict[str, str])
     values: dict[str, object] = field(default_factory=dict[str, object])
     untracked: frozenset[str] = frozenset()
 
@@ -71,7 +70,7 @@ class Recorder:
         }
         parent = CheckpointAddress(self.address.thread_id, self.address.namespace, order.parent_id)
         new_versions = {name: state.versions[name] for name in order.changed}
-        return parent.config(), checkpoint, metadata_of(order, self.config), new_versions
+        return parent.config(), checkpoint, metadata_of(order, self.config, self.parents), new_versions
 
     def put_writes_arguments(self, order: SaveWrites) -> PutWritesArguments:
         """The arguments of ``saver.put_writes`` for a finished task."""
@@ -100,9 +99,9 @@ def without_untracked(packet: Send, untracked: frozenset[str]) -> Send:
     return Send(packet.node, kept, timeout=packet.timeout)
 
 
-def metadata_of(order: Commit, config: RunnableConfig) -> CheckpointMetadata:
+def metadata_of(order: Commit, config: RunnableConfig, parents: Mapping[str, str]) -> CheckpointMetadata:
     """What is stored about a commit's checkpoint."""
-    return with_config_metadata({"source": order.source, "step": order.step, "parents": {}}, config)
+    return with_config_metadata({"source": order.source, "step": order.step, "parents": {**parents}}, config)
 
 
 def updated_channels(state: GraphState) -> list[str] | None:
@@ -112,24 +111,35 @@ def updated_channels(state: GraphState) -> list[str] | None:
 
 def stamp(run: Run) -> Stamp:
     """A new checkpoint id and the time, for the step the run is in."""
-    return Stamp(checkpoint_id(run.position.step, run.position.checkpoint_id), datetime.now(UTC).isoformat())
+    return now(checkpoint_id(run.position.step, run.position.checkpoint_id))
+
+
+def now(identity: str) -> Stamp:
+    """The time, for a checkpoint with that id."""
+    return Stamp(identity, datetime.now(UTC).isoformat())
 
 
 def open_run(
-    blueprint: Blueprint, settings: RunSettings, found: CheckpointTuple | None
+    blueprint: Blueprint,
+    settings: RunSettings,
+    found: CheckpointTuple | None,
+    namespace: str = "",
+    beginning: Beginning = ANEW,
 ) -> tuple[Run, dict[str, object]]:
     """A run that goes on from a stored checkpoint, or starts a thread; with the stored channel values."""
     if found is None:
-        fresh = Position(checkpoint_id(-2), False, -1)  # one step before the input's own checkpoint, which is -1
-        return Run(blueprint, GraphState.fresh(blueprint), fresh, settings), {}
+        # One step before the input's own checkpoint, which is -1.
+        fresh = Position(checkpoint_id(-2), False, -1, namespace)
+        return Run(blueprint, GraphState.fresh(blueprint), fresh, settings, namespace=namespace), {}
     checkpoint = found.checkpoint
     state = GraphState.load(
         blueprint, checkpoint["channel_values"], checkpoint["channel_versions"], checkpoint["versions_seen"]
     )
     if checkpoint.get("updated_channels") is not None:
         state.updated = frozenset(checkpoint["updated_channels"] or ())
-    position = Position(checkpoint["id"], True, found.metadata.get("step", -1) + 1)
-    run = Run(blueprint, state, position, settings, pending_of(found))
+    there = str(found.config.get("configurable", {}).get("checkpoint_ns", ""))
+    position = Position(checkpoint["id"], True, found.metadata.get("step", -1) + 1, there)
+    run = Run(blueprint, state, position, settings, pending_of(found), namespace, beginning)
     return run, dict(checkpoint["channel_values"])
 
 
@@ -138,11 +148,18 @@ def pending_of(found: CheckpointTuple) -> Pending:
     commands: dict[str, list[Update]] = {}
     finished: dict[str, list[Update]] = {}
     handed_over: dict[str, BaseException] = {}
+    questions: dict[str, Sequence[Interrupt]] = {}
+    answers: dict[str, Sequence[object]] = {}
     for task_id, channel, value in found.pending_writes or ():
         if is_command_task(task_id):
             commands.setdefault(task_id, []).append((channel, value))
         elif channel == HANDED_OVER:
             handed_over[task_id] = decode_exception(value)
+        elif channel == INTERRUPT:
+            questions[task_id] = list(value)
+        elif channel == RESUME:
+            answers[task_id] = list(value)
         elif channel not in RESERVED_WRITES or channel == NO_WRITES:
             finished.setdefault(task_id, []).append((channel, value))
-    return Pending([commands[task_id] for task_id in sorted(commands)], dict(finished), handed_over)
+    given = [commands[task_id] for task_id in sorted(commands)]
+    return Pending(given, dict(finished), handed_over, questions, answers)

@@ -18,8 +18,9 @@ from typing import Final, cast
 
 from phalanx.channels import NamedBarrierValue
 from phalanx.checkpoint.serde import encode_exception
+from phalanx.coordinator.answers import NO_ANSWERS, Answers, Asked, inherited_answers, match_answers
 from phalanx.coordinator.apply import TaskWrites, apply_writes
-from phalanx.coordinator.commands import apply_command, as_command, check_command, command_task
+from phalanx.coordinator.commands import apply_command, as_command, check_command, command_task, says_more
 from phalanx.coordinator.messages import (
     Abandon,
     Commit,
@@ -35,11 +36,13 @@ from phalanx.coordinator.messages import (
     Stamp,
     TaskFailed,
     TaskFinished,
+    TaskInterrupted,
     WarnOfJoin,
 )
 from phalanx.coordinator.output import Keys, as_names, read_values, shown_update
 from phalanx.coordinator.plan import Task, handler_task, path_order, plan
 from phalanx.coordinator.state import GraphState, NextVersion, count_up
+from phalanx.coordinator.stops import NO_STOPS, Stops, note_gone_on
 from phalanx.errors import (
     EmptyInputError,
     ErrorCode,
@@ -48,11 +51,13 @@ from phalanx.errors import (
     GraphRecursionError,
     InvalidUpdateError,
     create_error_message,
+    is_invalid_resume,
 )
 from phalanx.managed import StepLimits
-from phalanx.protocol.names import ERROR, HANDED_OVER, INPUT
-from phalanx.types import Command, StreamMode, Update
+from phalanx.protocol.names import ERROR, HANDED_OVER, INPUT, INTERRUPT, RESUME
+from phalanx.types import Command, Interrupt, StreamMode, Update
 from phalanx.worker.blueprint import Blueprint
+from phalanx.worker.lineage import task_namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +68,13 @@ class Position:
         checkpoint_id: the checkpoint it goes on from; made up for a fresh thread.
         stored: whether that checkpoint exists in storage, so that it can be a parent.
         step: the number of the next superstep; -1 on a fresh thread, for the input.
+        namespace: where in the thread that checkpoint is.
     """
 
     checkpoint_id: str
     stored: bool
     step: int
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,7 @@ class RunSettings:
             cluster).
         next_version: how versions are counted.
         kept: whether the run's thread is kept.
+        stops: the nodes to stop at.
         drain_reason: why the run is to stop before its next superstep; ``None`` while it is not.
     """
 
@@ -91,6 +99,7 @@ class RunSettings:
     eager_failure: bool = False
     next_version: NextVersion = count_up
     kept: bool = False
+    stops: Stops = NO_STOPS
     drain_reason: Callable[[], str | None] = lambda: None
 
 
@@ -102,14 +111,38 @@ class Pending:
         commands: the writes of the commands that were given on the checkpoint, in order.
         finished: their writes, by task id.
         handed_over: the errors of those whose error handler is to run in their place, by task id.
+        questions: what tasks asked that have not come to their end, or had asked before, by task id.
+        answers: what tasks were answered, by task id.
     """
 
     commands: Sequence[Sequence[Update]] = ()
     finished: Mapping[str, Sequence[Update]] = field(default_factory=dict[str, Sequence[Update]])
     handed_over: Mapping[str, BaseException] = field(default_factory=dict[str, BaseException])
+    questions: Mapping[str, Sequence[Interrupt]] = field(default_factory=dict[str, Sequence[Interrupt]])
+    answers: Mapping[str, Sequence[object]] = field(default_factory=dict[str, Sequence[object]])
 
 
 NOTHING_PENDING: Final = Pending()
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """How a run takes up what is stored.
+
+    Attributes:
+        fork: it goes back to an older checkpoint: it begins with a copy of it, and everything after that runs again.
+        again: the thread has gone on from the checkpoint before; what was answered there may be answered anew.
+        continues: a graph inside goes on where it was left; its input is not new.
+        answers: what a graph inside was answered, by the id of the question.
+    """
+
+    fork: bool = False
+    again: bool = False
+    continues: bool = False
+    answers: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+ANEW: Final = Beginning()
 
 
 @dataclass(slots=True)
@@ -117,7 +150,13 @@ class Run:
     """The state machine. See the module's header for how it is driven.
 
     Attributes:
+        namespace: where in the thread the run's checkpoints go; empty for the outermost graph.
+        beginning: how it takes up what is stored.
         pending: what is known of the first superstep's tasks from an earlier run.
+        answers: what it was answered.
+        moved: the places of the tasks of the checkpoint it goes back to, and where they are in the copy.
+        interrupts: what tasks of the running superstep have asked, by task id.
+        stopped: whether it ended at a breakpoint.
         tasks: the running superstep's, by id. A failed task whose error handler runs is replaced by the handler's.
         attempts: the attempts begun of tasks that were tried more than once.
         disowned: the errors of tasks that an error handler was to deal with, which the graph no longer has.
@@ -130,14 +169,20 @@ class Run:
     settings: RunSettings
     pending: Pending = field(default_factory=lambda: NOTHING_PENDING)
     namespace: str = ""
+    beginning: Beginning = field(default_factory=lambda: ANEW)
+    answers: Answers = field(default_factory=lambda: NO_ANSWERS)
+    moved: Mapping[str, str] = field(default_factory=dict[str, str])
     tasks: dict[str, Task] = field(default_factory=dict[str, Task])
     attempts: dict[str, int] = field(default_factory=dict[str, int])
     disowned: dict[str, BaseException] = field(default_factory=dict[str, BaseException])
     writes: dict[str, Sequence[Update]] = field(default_factory=dict[str, Sequence[Update]])
     failures: dict[str, BaseException] = field(default_factory=dict[str, BaseException])
+    interrupts: dict[str, Sequence[Interrupt]] = field(default_factory=dict[str, Sequence[Interrupt]])
+    stopped: bool = False
     unsaved: frozenset[str] = frozenset()
     last_step: int = field(init=False)
     _showed: bool = False
+    _answered: dict[str, Sequence[object]] = field(default_factory=dict[str, Sequence[object]])
 
     def __post_init__(self) -> None:
         self.last_step = self.position.step + self.settings.recursion_limit + 1
@@ -154,34 +199,70 @@ class Run:
         """
         for writes in self.pending.commands:
             self._apply_command(writes)
+        if self.beginning.continues:
+            begun = self.beginning
+            self.answers = inherited_answers(begun.answers, self.plan(), self._asked(), again=begun.again)
+            return [*self._fork(stamp), *self._go_on()]
         if given is None:
             if not self.state.versions:
                 raise EmptyInputError(
                     f"Received no input for {self.blueprint.input_channels}: the input is None, and the thread has no "
                     f"state to go on from; pass a dict of state keys"
                 )
-            return [*self._values(), *self._next_step()]
+            return [*self._fork(stamp), *self._go_on()]
         command = as_command(given)
         if command is not None:
             check_command(command, kept=self.settings.kept)
             if self.state.versions:
-                return self._go_on_with(command)
-        abandoned = [TaskWrites(task.path, task.name, task.triggers, ()) for task in self._plan()]
-        first = TaskWrites((), INPUT, (), self._input_writes(given))
+                return self._go_on_with(command, stamp)
+        abandoned = [TaskWrites(task.path, task.name, task.triggers, ()) for task in self.plan()]
+        first = TaskWrites((), INPUT, (), self.input_writes(given))
         changed = apply_writes(self.blueprint, self.state, [*abandoned, first], self.settings.next_version)
         return [self._commit("input", stamp, changed), *self._next_step()]
 
-    def _go_on_with(self, command: "Command[str]") -> list[Order]:
-        """Go on where the thread stopped, with what a command says on top."""
-        if self.blueprint.command_writes is None:
-            raise InvalidUpdateError(
-                f"{self.blueprint.called} takes no Command as input: its blueprint has no command_writes"
-            )
-        writes = self.blueprint.command_writes(command)
-        self._apply_command(writes)
-        pseudo_task = command_task(len(self.pending.commands))
-        saved = SaveWrites(self.position.checkpoint_id, pseudo_task, writes)
-        return [*([saved] if writes else []), *self._values(), *self._next_step()]
+    def _asked(self) -> Asked:
+        pending = self.pending
+        return Asked(self.position.namespace, pending.questions, pending.answers, frozenset(pending.finished))
+
+    def _go_on_with(self, command: "Command[str]", stamp: Stamp) -> list[Order]:
+        """Go on where the thread stopped, with what a command says on top.
+
+        Raises:
+            UnknownInterruptError: it answers what nobody asks; nothing has been changed.
+            RuntimeError: it answers one of several questions without saying which.
+        """
+        if command.resume is not None:
+            self.answers = match_answers(command.resume, self.plan(), self._asked(), again=self.beginning.again)
+        orders = self._fork(stamp)
+        if says_more(command):
+            if self.blueprint.command_writes is None:
+                raise InvalidUpdateError(
+                    f"{self.blueprint.called} takes no Command as input: its blueprint has no command_writes"
+                )
+            writes = self.blueprint.command_writes(command)
+            self._apply_command(writes)
+            if writes:
+                pseudo_task = command_task(len(self.pending.commands))
+                orders.append(SaveWrites(self.position.checkpoint_id, pseudo_task, writes))
+        return [*orders, *self._go_on()]
+
+    def _fork(self, stamp: Stamp) -> list[Order]:
+        """Begin with a copy of an older checkpoint, if that is how the run begins; its tasks are new ones then."""
+        if not self.beginning.fork:
+            return []
+        self.pending = NOTHING_PENDING
+        old, before = self.position, self.plan()
+        elsewhere = old.namespace != self.namespace
+        commit = self._commit("fork", stamp, frozenset(self.state.versions) if elsewhere else frozenset())
+        self.moved = {
+            task_namespace(old.namespace, was.name, was.id): task_namespace(self.namespace, now.name, now.id)
+            for was, now in zip(before, self.plan(), strict=True)
+        }
+        return [commit]
+
+    def _go_on(self) -> list[Order]:
+        note_gone_on(self.state)
+        return [*self._values(), *self._next_step()]
 
     def handle(self, event: Event) -> list[Order]:
         """Take a fact about a task of the current superstep. A task's first outcome counts; others change nothing."""
@@ -192,24 +273,34 @@ class Run:
             case TaskFinished():
                 return self._finished(task, event)
             case TaskFailed():
-                return self._failed(task, event)
+                return [*self._new_answers(task, event.answers), *self._failed(task, event)]
+            case TaskInterrupted():
+                return [*self._new_answers(task, event.answers), *self._interrupted(task, event)]
 
     def awaits(self, task_id: str) -> bool:
         """Whether a task of the current superstep has no outcome yet."""
-        return task_id in self.tasks and task_id not in self.writes and task_id not in self.failures
+        ended = task_id in self.writes or task_id in self.failures or task_id in self.interrupts
+        return task_id in self.tasks and not ended
+
+    def answers_to(self, task_id: str) -> Sequence[object]:
+        """What a task was answered, in the order of its questions."""
+        return self._answered.get(task_id, ())
 
     @property
     def barrier_full(self) -> bool:
         """Whether every task of the superstep has an outcome, or one failure settles it."""
         if self.settings.eager_failure and self.failures:
             return True
-        return len(self.writes) + len(self.failures) == len(self.tasks)
+        return len(self.writes) + len(self.failures) + len(self.interrupts) == len(self.tasks)
 
     def close_step(self, stamp: Stamp) -> list[Order]:
         """The barrier is full: apply the superstep and order what comes next."""
         assert self.barrier_full, f"step {self.position.step} closed with {len(self.tasks)} tasks before all had ended"
+        self.answers = NO_ANSWERS  # they were for this superstep
         if self.failures:
             return [Fail(self._first_failure())]
+        if self.interrupts:
+            return [*self._show_finished(), Finish()]
         outcomes = [TaskWrites(t.path, _place_of(t), t.triggers, self.writes[t.id]) for t in self.tasks.values()]
         try:
             changed = apply_writes(self.blueprint, self.state, outcomes, self.settings.next_version)
@@ -218,7 +309,12 @@ class Run:
             return [Fail(error)]
         updated = self.state.updated or frozenset()
         shown = [] if updated.isdisjoint(as_names(self.settings.output)) else self._values()
-        return [*shown, self._commit("loop", stamp, changed), *self._next_step()]
+        ran = [_place_of(task) for task in self.tasks.values()]
+        commit = self._commit("loop", stamp, changed)
+        stops = self.settings.stops
+        if stops.hits(stops.after, self.blueprint, self.state, ran):
+            return [*shown, commit, *self._stop()]
+        return [*shown, commit, *self._next_step()]
 
     @property
     def limits(self) -> StepLimits:
@@ -237,7 +333,18 @@ class Run:
         """What the run returns: the output channels as they are now; ``None`` if it wrote to none of them."""
         return read_values(self.state, self.settings.output) if self._showed else None
 
-    def _input_writes(self, given: object) -> list[Update]:
+    @property
+    def questions(self) -> tuple[Interrupt, ...]:
+        """What the run ended with that is to be answered, in the order of its tasks."""
+        tasks = sorted((self.tasks[task_id] for task_id in self.interrupts), key=lambda task: path_order(task.path))
+        return tuple(question for task in tasks for question in self.interrupts[task.id])
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run ended to be gone on with: at a question or a breakpoint."""
+        return self.stopped or bool(self.interrupts)
+
+    def input_writes(self, given: object) -> list[Update]:
         """The writes that a run's input means.
 
         Raises:
@@ -272,30 +379,31 @@ class Run:
         self._showed = True
         return [Emit("values", read_values(self.state, self.settings.output))] if self._emits("values") else []
 
-    def _plan(self) -> list[Task]:
+    def plan(self) -> list[Task]:
+        """The tasks that are due."""
         where = self.position
         return plan(
             self.blueprint,
             self.state,
             checkpoint_id=where.checkpoint_id,
-            namespace=self.namespace,
+            namespace=where.namespace,
             step=where.step,
         )
 
     def _commit(self, source: Source, stamp: Stamp, changed: frozenset[str]) -> Commit:
         before = self.position
-        self.position = Position(stamp.checkpoint_id, True, before.step + 1)
+        self.position = Position(stamp.checkpoint_id, True, before.step + 1, self.namespace)
         changed, self.unsaved = changed | self.unsaved, frozenset()
         return Commit(
             stamp,
-            before.checkpoint_id if before.stored else None,
+            before.checkpoint_id if before.stored and before.namespace == self.namespace else None,
             source,
             before.step,
             changed,
         )
 
     def _next_step(self) -> list[Order]:
-        self.tasks, self.attempts, self.writes, self.failures = {}, {}, {}, {}
+        self.tasks, self.attempts, self.writes, self.failures, self.interrupts = {}, {}, {}, {}, {}
         limit = self.settings.recursion_limit
         if self.position.step > self.last_step:
             message = (
@@ -305,28 +413,47 @@ class Run:
             error = GraphRecursionError(
                 create_error_message(message=message, error_code=ErrorCode.GRAPH_RECURSION_LIMIT)
             )
-            due = sorted({task.name for task in self._plan()})
+            due = sorted({task.name for task in self.plan()})
             error.add_note(f"Nodes still due in {self.blueprint.called}: {', '.join(due) or 'none'}")
             return [Fail(error)]
-        self.tasks = {task.id: task for task in self._plan()}
+        self.tasks = {task.id: task for task in self.plan()}
         if not self.tasks:
             return [*self._waiting_joins(), Finish()]
+        stops = self.settings.stops
+        if stops.hits(stops.before, self.blueprint, self.state, [task.name for task in self.tasks.values()]):
+            return self._stop()
         reason = self.settings.drain_reason()
         if reason is not None:
             return [Fail(GraphDrained(reason))]
         orders = self._restored()
-        left = [task for task in self.tasks.values() if task.id not in self.writes]
-        return [*orders, Dispatch(self.position.step, left)]
+        return [*orders, Dispatch(self.position.step, [task for task in self.tasks.values() if self.awaits(task.id)])]
+
+    def _stop(self) -> list[Order]:
+        """End the run at a breakpoint."""
+        self.stopped = True
+        told = self._emits("updates") and not self.namespace  # of a graph inside, the graph around it tells
+        return [*([Emit("updates", {INTERRUPT: ()})] if told else []), Finish()]
 
     def _restored(self) -> list[Order]:
-        """Take what is pending: tasks that finished are not run again, nor those whose error handler is to run."""
+        """Take what is pending: tasks that finished are not run again, nor those whose error handler is to run, nor
+        those whose question stays open while others are answered."""
         pending, self.pending = self.pending, NOTHING_PENDING
-        orders: list[Order] = []
+        answers = self.answers
+        self._answered = {**pending.answers, **answers.own}
+        orders: list[Order] = [
+            SaveWrites(self.position.checkpoint_id, self.tasks[task_id], [(RESUME, given)])
+            for task_id, given in answers.own.items()
+        ]
         for task_id, error in pending.handed_over.items():
             if task_id in self.tasks:
                 self.handle(TaskFailed(task_id, error, restored=True))
         for task_id, writes in pending.finished.items():
-            orders += self.handle(TaskFinished(task_id, writes, restored=True))
+            if task_id not in answers.tasks:
+                orders += self.handle(TaskFinished(task_id, writes, restored=True))
+        if answers.by_id:
+            for task_id, questions in pending.questions.items():
+                if task_id not in answers.tasks:
+                    orders += self.handle(TaskInterrupted(task_id, questions, restored=True))
         return orders
 
     def _waiting_joins(self) -> list[Order]:
@@ -361,6 +488,8 @@ class Run:
             self.failures[task.id] = error
             return [Abandon()] if self.settings.eager_failure else []
         told: list[Update] = [(ERROR, shown_error(error))]
+        if is_invalid_resume(error) and task.id in self.answers.own:  # it is forgotten, so that another may be given
+            told.append((RESUME, [*self.answers.own[task.id][:-1]]))
         if self.blueprint.nodes[task.name].policies.error_handler is None:
             if event.restored:  # the graph has lost the handler since: the task runs again
                 self.disowned[task.id] = error
@@ -374,6 +503,38 @@ class Run:
         told.append((HANDED_OVER, encode_exception(error)))
         return [] if event.restored else [SaveWrites(self.position.checkpoint_id, task, told), Launch(handler)]
 
+    def _interrupted(self, task: Task, event: TaskInterrupted) -> list[Order]:
+        self.interrupts[task.id] = event.interrupts
+        orders: list[Order] = []
+        if not event.restored:
+            orders.append(SaveWrites(self.position.checkpoint_id, task, [(INTERRUPT, [*event.interrupts])]))
+        shown = {INTERRUPT: tuple(event.interrupts)}
+        if self._emits("updates"):
+            orders.append(Emit("updates", shown))
+        if self._emits("values") and event.interrupts:
+            values = read_values(self.state, self.settings.output)
+            orders.append(Emit("values", {**cast("dict[str, object]", values), **shown} if _is_dict(values) else shown))
+        return orders
+
+    def _new_answers(self, task: Task, answers: Sequence[object]) -> list[Order]:
+        """Keep an answer that a task took although nobody had asked."""
+        if len(answers) <= len(self.answers_to(task.id)):
+            return []
+        self._answered[task.id] = answers
+        return [SaveWrites(self.position.checkpoint_id, task, [(RESUME, [*answers])])]
+
+    def _show_finished(self) -> list[Order]:
+        """The run ends at questions: show what the tasks beside them wrote, although the superstep is not over."""
+        finished = [
+            TaskWrites(t.path, _place_of(t), (), self.writes[t.id]) for t in self.tasks.values() if t.id in self.writes
+        ]
+        try:
+            apply_writes(self.blueprint, self.state, finished, self.settings.next_version)
+        except Exception:  # they contradict each other, which is for the superstep's end to say
+            return []
+        updated = self.state.updated or frozenset()
+        return [] if updated.isdisjoint(as_names(self.settings.output)) else self._values()
+
     def _first_failure(self) -> BaseException:
         failed = sorted(self.failures, key=lambda task_id: path_order(self.tasks[task_id].path))
         first = self.failures[failed[0]]
@@ -381,6 +542,10 @@ class Run:
             others = ", ".join(sorted({self.tasks[task_id].name for task_id in failed[1:]}))
             first.add_note(f"{len(failed) - 1} more tasks of this superstep failed (nodes: {others})")
         return first
+
+
+def _is_dict(value: object) -> bool:
+    return isinstance(value, dict)
 
 
 def _place_of(task: Task) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from phalanx.channels.base import MISSING
-from phalanx.checkpoint.base import Version
+from phalanx.checkpoint.base import BaseCheckpointSaver, Version
 from phalanx.worker.blueprint import Blueprint, Channel
 
 NextVersion = Callable[[Version | None], Version]
@@ -22,6 +22,13 @@ def count_up(current: Version | None) -> int:
     if not isinstance(current, int):
         raise TypeError(f"cannot count up from version {current!r} of type {type(current).__name__}")
     return current + 1
+
+
+def next_version_of(saver: BaseCheckpointSaver | None) -> NextVersion:
+    """How a saver counts versions; without one they are numbers."""
+    if saver is None:
+        return count_up
+    return lambda current: saver.get_next_version(current, None)
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
-from phalanx.coordinator.messages import Event, TaskFailed
+from phalanx.coordinator.messages import Emit, Event, TaskFailed
 
 DEFAULT_THREADS: Final = 64
 _GROW_AFTER_S: Final = 0.001
@@ -42,7 +42,7 @@ class _Crew:
 
     def __init__(self) -> None:
         self.todo: SimpleQueue[Callable[[], Event] | None] = SimpleQueue()
-        self.done: SimpleQueue[Event] = SimpleQueue()
+        self.done: SimpleQueue[Event | Emit] = SimpleQueue()
 
     def work(self) -> None:
         while (job := self.todo.get()) is not None:
@@ -54,10 +54,12 @@ class ThreadTeam:
 
     Args:
         limit: the most jobs at once; also the most threads.
+        listens: whether jobs may :meth:`tell` something on their way; then none runs in the calling thread.
     """
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(self, limit: int | None = None, *, listens: bool = False) -> None:
         self._limit = limit or DEFAULT_THREADS
+        self._listens = listens
         self._crew = _Crew()
         self._size = 0
         self._busy = False
@@ -67,7 +69,7 @@ class ThreadTeam:
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Take jobs to execute, in this order."""
-        if not self._outstanding and len(jobs) == 1:
+        if not self._outstanding and len(jobs) == 1 and not self._listens:
             self._lone, self._outstanding = jobs[0], 1
             return
         lone = [] if self._lone is None else [self._lone]
@@ -83,23 +85,27 @@ class ThreadTeam:
         if not self._size:
             self._grow()
 
-    def next(self, timeout_s: float | None = None) -> Event | None:
-        """Wait for the next event; ``None`` when ``timeout_s`` is over without one."""
+    def tell(self, emit: Emit) -> None:
+        """Hand out something from a job that is not its end."""
+        self._crew.done.put(emit)
+
+    def next(self, timeout_s: float | None = None) -> Event | Emit | None:
+        """Wait for the next event, or what a job tells; ``None`` when ``timeout_s`` is over without one."""
         if not self._outstanding:
             time.sleep(timeout_s or 0.0)
             return None
         lone, self._lone = self._lone, None
         if lone is not None and timeout_s is None:
-            event: Event | None = contextvars.copy_context().run(lone[1])  # what it sets is its own
+            event: Event | Emit | None = contextvars.copy_context().run(lone[1])  # what it sets is its own
         else:
             if lone is not None:
                 self._enqueue([lone])
             event = self._from_threads(timeout_s)
-        if event is not None:
+        if event is not None and not isinstance(event, Emit):
             self._outstanding -= 1
         return event
 
-    def _from_threads(self, timeout_s: float | None) -> Event | None:
+    def _from_threads(self, timeout_s: float | None) -> Event | Emit | None:
         crew = self._crew
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while self._size < self._limit and not crew.todo.empty():

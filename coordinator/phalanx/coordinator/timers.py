@@ -23,6 +23,11 @@ class Timers:
         """Whether a launch waits."""
         return bool(self._heap)
 
+    @property
+    def running(self) -> bool:
+        """Whether there is anything to wait for."""
+        return bool(self._heap) or self._deadline is not None
+
     def begin(self, limit_s: float | None, now: float) -> None:
         """Another superstep begins, and may take ``limit_s`` seconds; what waited is forgotten."""
         self._heap.clear()

@@ -2,25 +2,31 @@
 
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing, closing
+from contextlib import AbstractContextManager, aclosing, closing, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from typing_extensions import Unpack
+
 from phalanx.cache.base import BaseCache
 from phalanx.checkpoint.base import BaseCheckpointSaver
-from phalanx.config import RunnableConfig, merge_configs
+from phalanx.config import SURROUNDINGS, RunnableConfig, merge_configs
 from phalanx.coordinator.default_cluster import default_cluster
 from phalanx.coordinator.inline import InlineDriver
-from phalanx.coordinator.observe import RunObserver
 from phalanx.coordinator.output import Keys
+from phalanx.coordinator.saver_access import SaverHere, SaverOnLoop
+from phalanx.coordinator.state import next_version_of
+from phalanx.coordinator.stops import NO_STOPS, Stops
 from phalanx.pregel import schemas
 from phalanx.pregel.bare import BareGraph, check_bare, check_step_timeout
-from phalanx.pregel.call import Asked, Call, Modes
+from phalanx.pregel.call import Call, Callee, CallOptions, Modes, stops_at
 from phalanx.pregel.nested import nested_graph
-from phalanx.pregel.snapshot import snapshot_of
-from phalanx.runtime import RunControl
-from phalanx.types import CachePolicy, RetryPolicy, StateSnapshot, StreamMode
+from phalanx.pregel.thread_state import ThreadView, ahistory, history
+from phalanx.pregel.updating import update_thread
+from phalanx.types import All, CachePolicy, RetryPolicy, StateSnapshot, StateUpdate, StreamMode
 from phalanx.worker.blueprint import Blueprint, Channel, Node
+from phalanx.worker.run_task import call_here, run_to_end
+from phalanx.worker.task_context import TaskContext
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -43,6 +49,7 @@ class Pregel:
         output_channels: what a run returns: a dict of them; the bare value for a single name.
         stream_channels: what streams and snapshots show; every channel unless given.
         input_channels: where a run's input goes: a dict by channel; the input itself for a single name.
+        interrupt_before_nodes, interrupt_after_nodes: nodes to stop at; ``"*"`` for all.
         step_timeout: how long a superstep may take, in seconds.
         checkpointer: keeps the threads' state.
         store: given to nodes.
@@ -63,7 +70,8 @@ class Pregel:
     """
 
     blueprint: Blueprint
-    checkpointer: BaseCheckpointSaver | None
+    checkpointer: BaseCheckpointSaver | bool | None
+    stops: Stops
     config: RunnableConfig
     cluster: "Cluster | None"
     stream_mode: StreamMode
@@ -78,8 +86,10 @@ class Pregel:
         output_channels: Keys,
         stream_channels: Keys | None = None,
         input_channels: Keys,
+        interrupt_before_nodes: All | Sequence[str] = (),
+        interrupt_after_nodes: All | Sequence[str] = (),
         step_timeout: float | None = None,
-        checkpointer: BaseCheckpointSaver | None = None,
+        checkpointer: BaseCheckpointSaver | bool | None = None,
         store: Any = None,
         cache: BaseCache[Any] | None = None,
         retry_policy: RetryPolicy | Sequence[RetryPolicy] = (),
@@ -102,18 +112,22 @@ class Pregel:
             cache=cache,
             step_timeout=step_timeout,
         )
-        self._settle(given.blueprint(check=auto_validate), checkpointer, stream_mode, config)
+        blueprint = given.blueprint(check=auto_validate)
+        stops = Stops(stops_at(interrupt_before_nodes, blueprint), stops_at(interrupt_after_nodes, blueprint))
+        self._settle(blueprint, checkpointer, stream_mode, stops, config)
 
     def _settle(
         self,
         blueprint: Blueprint,
-        checkpointer: BaseCheckpointSaver | None,
+        checkpointer: BaseCheckpointSaver | bool | None,
         stream_mode: StreamMode,
+        stops: Stops = NO_STOPS,
         config: RunnableConfig | None = None,
     ) -> None:
         """What every graph starts with, whoever makes it."""
         self.blueprint = blueprint
         self.checkpointer = checkpointer
+        self.stops = stops
         self.stream_mode = stream_mode
         self.config = merge_configs(config)
         self.cluster = None
@@ -240,24 +254,16 @@ class Pregel:
         self,
         input: Any,  # noqa: A002 - the public name
         config: RunnableConfig | None = None,
-        *,
-        stream_mode: Modes = None,
-        context: Any = None,
-        output_keys: str | Sequence[str] | None = None,
-        control: RunControl | None = None,
-        observer: RunObserver | None = None,
+        **options: Unpack[CallOptions],
     ) -> Iterator[Any]:
         """Run the graph and yield what happens.
 
         Args:
-            input: a dict of state keys; ``None`` goes on where the thread stopped.
-            config: the run's settings; ``configurable.thread_id`` names the thread.
-            stream_mode: ``"updates"`` (default of a state graph) yields ``{node: update}`` as each task finishes;
-                ``"values"`` the state after each step. A list of modes yields ``(mode, data)``.
-            context: what nodes find as ``runtime.context``; a dict becomes an instance of the ``context_schema``.
-            output_keys: the state keys to show.
-            control: a switch to stop the run between two supersteps.
-            observer: hooks for progress.
+            input: a dict of state keys; ``None`` goes on where the thread stopped; ``Command(resume=…)`` answers what
+                nodes have asked with ``interrupt``.
+            config: the run's settings; ``configurable.thread_id`` names the thread, ``checkpoint_id`` an older state of
+                it to go on from.
+            options: see :class:`~phalanx.pregel.call.CallOptions`.
 
         Raises:
             EmptyInputError: there is nothing to run.
@@ -265,6 +271,8 @@ class Pregel:
             GraphDrained: ``control`` asked the run to stop; ``input=None`` goes on.
             TimeoutError: a superstep took longer than ``step_timeout``.
             InvalidUpdateError: a step's writes contradict each other; the thread is as before the step.
+            UnknownInterruptError: an answer is for a question that nobody asks.
+            RuntimeError: one answer is given, and several questions wait for one.
             AsyncOnlyError: inline, the graph has nodes that only run on an event loop; use :meth:`astream`.
             ThreadBusyError: on a cluster, another run drives the thread.
             StaleLeaseError: on a cluster, another run has taken the thread from this one.
@@ -272,114 +280,83 @@ class Pregel:
             ValueError: an argument is wrong, or ``thread_id`` is missing where a saver needs it.
             Exception: what a node raised. What finished beside it is kept; ``input=None`` runs only the rest.
         """
-        modes: Modes = self.stream_mode if stream_mode is None else stream_mode
-        output = output_keys if output_keys is not None else self._stream_keys
-        call = self._call(config, modes, output, observer, context, control)
-        with closing(self._driver(call).drive(input)) as emits:
+        call = self._call(config, self._stream_modes(options), self._stream_keys, options)
+        driver = self._driver(call)
+        with closing(driver.drive(input)) as emits:
             for emit in emits:
-                yield emit.data if isinstance(modes, str) else (emit.mode, emit.data)
+                if call.takes(emit):
+                    yield call.chunk(emit)
+        call.check_ending(driver.run)
 
     async def astream(
         self,
         input: Any,  # noqa: A002 - the public name
         config: RunnableConfig | None = None,
-        *,
-        stream_mode: Modes = None,
-        context: Any = None,
-        output_keys: str | Sequence[str] | None = None,
-        control: RunControl | None = None,
-        observer: RunObserver | None = None,
+        **options: Unpack[CallOptions],
     ) -> AsyncIterator[Any]:
         """:meth:`stream` on the caller's event loop: coroutine nodes run on it, others in threads."""
-        modes: Modes = self.stream_mode if stream_mode is None else stream_mode
-        output = output_keys if output_keys is not None else self._stream_keys
-        call = self._call(config, modes, output, observer, context, control)
-        async with aclosing(self._adriver(call).adrive(input)) as emits:
+        call = self._call(config, self._stream_modes(options), self._stream_keys, options)
+        driver = self._adriver(call)
+        async with aclosing(driver.adrive(input)) as emits:
             async for emit in emits:
-                yield emit.data if isinstance(modes, str) else (emit.mode, emit.data)
+                if call.takes(emit):
+                    yield call.chunk(emit)
+        call.check_ending(driver.run)
 
     def invoke(
         self,
         input: Any,  # noqa: A002 - the public name
         config: RunnableConfig | None = None,
-        *,
-        stream_mode: Modes = "values",
-        context: Any = None,
-        output_keys: str | Sequence[str] | None = None,
-        control: RunControl | None = None,
-        observer: RunObserver | None = None,
+        **options: Unpack[CallOptions],
     ) -> Any:
         """Run the graph to its end and return the output keys of its state; see :meth:`stream` for the arguments.
 
-        With a ``stream_mode`` other than ``"values"``, the list of what the stream would yield.
+        If nodes have asked something, the result has the questions under ``__interrupt__``. With a ``stream_mode``
+        other than ``"values"``, it is the list of what the stream would yield.
         """
-        if stream_mode != "values":
-            return [
-                *self.stream(
-                    input,
-                    config,
-                    stream_mode=stream_mode,
-                    context=context,
-                    output_keys=output_keys,
-                    control=control,
-                    observer=observer,
-                )
-            ]
-        output = output_keys if output_keys is not None else self._output_keys
-        call = self._call(config, (), output, observer, context, control)
+        if options.get("stream_mode", "values") != "values":
+            return [*self.stream(input, config, **options)]
+        call = self._call(config, (), self._output_keys, options)
         driver = self._driver(call)
-        for _ in driver.drive(input):
-            pass
-        return driver.output()
+        for emit in driver.drive(input):
+            call.takes(emit)
+        return call.result(driver.run)
 
     async def ainvoke(
         self,
         input: Any,  # noqa: A002 - the public name
         config: RunnableConfig | None = None,
-        *,
-        stream_mode: Modes = "values",
-        context: Any = None,
-        output_keys: str | Sequence[str] | None = None,
-        control: RunControl | None = None,
-        observer: RunObserver | None = None,
+        **options: Unpack[CallOptions],
     ) -> Any:
         """:meth:`invoke` on the caller's event loop."""
-        if stream_mode != "values":
-            chunks = self.astream(
-                input,
-                config,
-                stream_mode=stream_mode,
-                context=context,
-                output_keys=output_keys,
-                control=control,
-                observer=observer,
-            )
-            return [chunk async for chunk in chunks]
-        output = output_keys if output_keys is not None else self._output_keys
-        call = self._call(config, (), output, observer, context, control)
+        if options.get("stream_mode", "values") != "values":
+            return [chunk async for chunk in self.astream(input, config, **options)]
+        call = self._call(config, (), self._output_keys, options)
         driver = self._adriver(call)
-        async for _ in driver.adrive(input):
-            pass
-        return driver.output()
+        async for emit in driver.adrive(input):
+            call.takes(emit)
+        return call.result(driver.run)
 
     # --- state --------------------------------------------------------------------------------------------------------
 
-    def get_state(self, config: RunnableConfig) -> StateSnapshot:
+    def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
         """The state of a thread: its values, what runs next, and what is known of tasks that already finished.
 
         Args:
-            config: ``configurable.thread_id``, and ``checkpoint_id`` for an older state.
+            config: ``configurable.thread_id``, ``checkpoint_id`` for an older state, and ``checkpoint_ns`` for that of
+                a graph inside.
+            subgraphs: show the states of graphs inside of tasks, rather than where to ask for them.
 
         Raises:
-            ValueError: the graph keeps no state: it has no checkpointer.
+            ValueError: the graph keeps no state, since it has no checkpointer; or it has no such graph inside.
         """
-        config = merge_configs(self.config, config)
-        return snapshot_of(self.blueprint, config, self._saver_for_state().get_tuple(config))
+        view = self._view(config)
+        return run_to_end(view.snapshot(SaverHere(self._saver_for_state()), deep=subgraphs))
 
-    async def aget_state(self, config: RunnableConfig) -> StateSnapshot:
+    async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
         """:meth:`get_state` without blocking the event loop."""
-        config = merge_configs(self.config, config)
-        return snapshot_of(self.blueprint, config, await self._saver_for_state().aget_tuple(config))
+        view = self._view(config)
+        return await view.snapshot(SaverOnLoop(self._saver_for_state()), deep=subgraphs)
 
     def get_state_history(
         self,
@@ -392,17 +369,88 @@ class Pregel:
         """The states of a thread, newest first.
 
         Args:
-            config: ``configurable.thread_id``.
+            config: ``configurable.thread_id``, and ``checkpoint_ns`` for the states of a graph inside.
             filter: metadata entries that must be equal.
             before: only states older than the one this addresses.
             limit: the most to return.
 
         Raises:
-            ValueError: the graph keeps no state: it has no checkpointer.
+            ValueError: as :meth:`get_state`.
         """
-        config = merge_configs(self.config, config)
-        for found in self._saver_for_state().list(config, filter=filter, before=before, limit=limit):
-            yield snapshot_of(self.blueprint, found.config, found, chosen=True)
+        return history(self._view(config), self._saver_for_state(), filter, before, limit)
+
+    def aget_state_history(
+        self,
+        config: RunnableConfig,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the public name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[StateSnapshot]:
+        """:meth:`get_state_history` without blocking the event loop."""
+        return ahistory(self._view(config), self._saver_for_state(), filter, before, limit)
+
+    def update_state(
+        self,
+        config: RunnableConfig,
+        values: Any,
+        as_node: str | None = None,
+        task_id: str | None = None,
+    ) -> RunnableConfig:
+        """Change a thread's state as if a node had returned ``values``, and return the address of the new state.
+
+        Args:
+            config: ``configurable.thread_id``; with a ``checkpoint_id``, the change makes a branch there.
+            values: what the node would have returned; ``None`` changes nothing but makes a state of its own.
+            as_node: the node; the one that ran last unless given. What its edges lead to is due next.
+            task_id: the task in whose place it is, where several of the node are due.
+
+        Raises:
+            InvalidUpdateError: there is no such node, it is not clear which ran last, or the state cannot take it.
+            ValueError: the graph keeps no state, since it has no checkpointer.
+        """
+        return self.bulk_update_state(config, [[StateUpdate(values, as_node, task_id)]])
+
+    async def aupdate_state(
+        self,
+        config: RunnableConfig,
+        values: Any,
+        as_node: str | None = None,
+        task_id: str | None = None,
+    ) -> RunnableConfig:
+        """:meth:`update_state` without blocking the event loop."""
+        return await self.abulk_update_state(config, [[StateUpdate(values, as_node, task_id)]])
+
+    def bulk_update_state(self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:
+        """Make one state for each superstep of updates; see :meth:`update_state`.
+
+        Raises:
+            ValueError: there are no updates, or the graph keeps no state.
+            InvalidUpdateError: updates do not go together, or as :meth:`update_state`.
+        """
+        view, saver = self._view(config), self._saver_for_state()
+        with self._alone_on(view):
+            return run_to_end(update_thread(view, SaverHere(saver), call_here, next_version_of(saver), supersteps))
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """:meth:`bulk_update_state` without blocking the event loop."""
+        from phalanx.worker.call_on_loop import call_on_loop
+
+        view, saver = self._view(config), self._saver_for_state()
+        with self._alone_on(view):
+            return await update_thread(view, SaverOnLoop(saver), call_on_loop, next_version_of(saver), supersteps)
+
+    def _view(self, config: RunnableConfig) -> ThreadView:
+        return ThreadView.of(self, merge_configs(self.config, config))
+
+    def _alone_on(self, view: ThreadView) -> AbstractContextManager[object]:
+        """Keep runs on a cluster from the thread in the meantime."""
+        cluster = self._cluster()
+        if cluster is None or self._saver_for_state() is not cluster.saver:
+            return nullcontext()
+        return cluster.alone_on(view.config)
 
     # --- graphs inside ------------------------------------------------------------------------------------------------
 
@@ -485,25 +533,23 @@ class Pregel:
     def _stream_keys(self) -> Keys:
         return self.blueprint.stream_channels
 
-    def _call(
-        self,
-        config: RunnableConfig | None,
-        modes: Modes,
-        output: Keys,
-        observer: RunObserver | None,
-        context: object,
-        control: RunControl | None,
-    ) -> Call:
-        asked = Asked(
-            configs=(self.config, config),
-            modes=modes,
-            output=output,
-            observer=observer,
-            context=context,
-            control=control,
-            on_cluster=self._cluster() is not None,
-        )
-        return Call.of(self.blueprint, self.checkpointer, asked)
+    def _stream_modes(self, options: CallOptions) -> Modes:
+        asked = options.get("stream_mode")
+        if asked is not None:
+            return asked
+        return self.stream_mode if SURROUNDINGS.get() is None else "values"  # a graph inside is asked for its state
+
+    def _call(self, config: RunnableConfig | None, modes: Modes, output: Keys, options: CallOptions) -> Call:
+        graph = Callee(self.blueprint, self.checkpointer, self.config, self.stops, self._cluster() is not None)
+        return Call.of(graph, config, modes, output, options)
+
+    def called_in(self, task: TaskContext) -> Call:
+        """The call of this graph by the node of a task, for whoever drives it in the node's place."""
+        token = SURROUNDINGS.set(task)
+        try:
+            return self._call(task.config, (), self._output_keys, {})
+        finally:
+            SURROUNDINGS.reset(token)
 
     def _cluster(self) -> "Cluster | None":
         """The cluster to run on: this graph's own, or the default of this context if the graph can run there."""
@@ -515,7 +561,7 @@ class Pregel:
         return chosen
 
     def _saver_for_state(self) -> BaseCheckpointSaver:
-        if self.checkpointer is not None:
+        if self.checkpointer is not None and not isinstance(self.checkpointer, bool):
             return self.checkpointer
         cluster = self._cluster()
         if cluster is None:
@@ -525,16 +571,24 @@ class Pregel:
     def _driver(self, call: Call) -> "InlineDriver | ClusterDriver":
         cluster = self._cluster()
         if cluster is None:
-            return InlineDriver(self.blueprint, call.settings, call.context, self.checkpointer, call.observer)
-        return cluster.driver(self.blueprint, call.settings, call.context, self.checkpointer, call.observer)
+            return InlineDriver(
+                self.blueprint, call.settings, call.context, call.place, call.saver, call.observer, listens=call.listens
+            )
+        return cluster.driver(
+            self.blueprint, call.settings, call.context, call.place, call.saver, call.observer, listens=call.listens
+        )
 
     def _adriver(self, call: Call) -> "LoopDriver | ClusterDriver":
         cluster = self._cluster()
         if cluster is None:
             from phalanx.coordinator.on_loop import LoopDriver  # with it comes asyncio, which not everybody needs
 
-            return LoopDriver(self.blueprint, call.settings, call.context, self.checkpointer, call.observer)
-        return cluster.driver(self.blueprint, call.settings, call.context, self.checkpointer, call.observer)
+            return LoopDriver(
+                self.blueprint, call.settings, call.context, call.place, call.saver, call.observer, listens=call.listens
+            )
+        return cluster.driver(
+            self.blueprint, call.settings, call.context, call.place, call.saver, call.observer, listens=call.listens
+        )
 
 
 def _leads_to(namespace: str | None, node: str) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from phalanx.checkpoint.base import CheckpointTuple, Version
 from phalanx.config import RunnableConfig
+from phalanx.coordinator.answers import Asked, open_questions
 from phalanx.coordinator.apply import TaskWrites, apply_writes
 from phalanx.coordinator.commands import apply_command
 from phalanx.coordinator.output import Keys, as_names, read_values
@@ -17,22 +18,27 @@ from phalanx.types import PregelTask, StateSnapshot, Update
 from phalanx.worker.blueprint import Blueprint
 
 
+def no_snapshot(config: RunnableConfig) -> StateSnapshot:
+    """The state of a thread on which nothing has run."""
+    return StateSnapshot({}, (), config, None, None, None, (), ())
+
+
+TaskStates = Mapping[str, RunnableConfig | StateSnapshot]
+"""By task id, the state of the graph inside of it, or where to ask for that."""
+
+
 def snapshot_of(
-    blueprint: Blueprint, config: RunnableConfig, found: CheckpointTuple | None, *, chosen: bool | None = None
+    blueprint: Blueprint, found: CheckpointTuple, *, chosen: bool, states: TaskStates | None = None
 ) -> StateSnapshot:
     """What a thread's state looks like at a checkpoint.
 
     Args:
         blueprint: the graph.
-        config: what was asked for; it addresses the snapshot when there is no checkpoint.
         found: the checkpoint.
         chosen: whether exactly this checkpoint was asked for: then it is shown as it is stored, with what commands
             given on it say. Else it is the thread's latest, and what its finished tasks wrote is already shown.
+        states: the states of graphs inside of its tasks.
     """
-    if found is None:
-        return StateSnapshot({}, (), config, None, None, None, (), ())
-    if chosen is None:
-        chosen = "checkpoint_id" in config.get("configurable", {})
     checkpoint = found.checkpoint
     state = GraphState.load(
         blueprint, checkpoint["channel_values"], checkpoint["channel_versions"], checkpoint["versions_seen"]
@@ -40,16 +46,24 @@ def snapshot_of(
     pending = pending_of(found)
     for writes in pending.commands:
         apply_command(blueprint, state, writes, _unchanged)
-    tasks = plan(
-        blueprint,
-        state,
-        checkpoint_id=checkpoint["id"],
-        namespace=found.config.get("configurable", {}).get("checkpoint_ns", ""),
-        step=found.metadata.get("step", -1) + 1,
-    )
+    tasks = _tasks_from(blueprint, state, found)
     done = pending.finished
     errors = {task_id: str(value) for task_id, channel, value in found.pending_writes or () if channel == ERROR}
-    shown = tuple(_shown(task, done, errors, blueprint.stream_channels) for task in tasks)
+    known = Asked(_namespace_of(found), pending.questions, pending.answers, frozenset(done))
+    asked = {task.id: tuple(open_questions(task, known, again=chosen)) for task in tasks}
+    keys = blueprint.stream_channels
+    shown = tuple(
+        PregelTask(
+            task.id,
+            task.name,
+            task.path,
+            errors.get(task.id),
+            asked[task.id],
+            (states or {}).get(task.id),
+            _result(done[task.id], keys) if task.id in done else None,
+        )
+        for task in tasks
+    )
     left = [task for task in tasks if chosen or task.id not in done]
     if not chosen and not _overlay(blueprint, state, tasks, done):
         left = tasks
@@ -58,13 +72,43 @@ def snapshot_of(
     return StateSnapshot(
         values=read_values(state, blueprint.stream_channels),
         next=tuple(task.name for task in left),
-        config=found.config,
+        config=with_map(found.config, found),
         metadata=cast("dict[str, Any]", found.metadata),
         created_at=checkpoint["ts"],
-        parent_config=found.parent_config,
+        parent_config=found.parent_config and with_map(found.parent_config, found),
         tasks=shown,
-        interrupts=(),
+        interrupts=tuple(question for task in tasks for question in asked[task.id]),
     )
+
+
+def planned_tasks(blueprint: Blueprint, found: CheckpointTuple) -> list[Task]:
+    """The tasks of the superstep that starts from a checkpoint."""
+    checkpoint = found.checkpoint
+    state = GraphState.load(
+        blueprint, checkpoint["channel_values"], checkpoint["channel_versions"], checkpoint["versions_seen"]
+    )
+    for writes in pending_of(found).commands:
+        apply_command(blueprint, state, writes, _unchanged)
+    return _tasks_from(blueprint, state, found)
+
+
+def _tasks_from(blueprint: Blueprint, state: GraphState, found: CheckpointTuple) -> list[Task]:
+    step = found.metadata.get("step", -1) + 1
+    return plan(blueprint, state, checkpoint_id=found.checkpoint["id"], namespace=_namespace_of(found), step=step)
+
+
+def _namespace_of(found: CheckpointTuple) -> str:
+    return str(found.config.get("configurable", {}).get("checkpoint_ns", ""))
+
+
+def with_map(config: RunnableConfig, found: CheckpointTuple) -> RunnableConfig:
+    """The address of a checkpoint of a graph inside, with where the graphs around it stood."""
+    namespace = _namespace_of(found)
+    if not namespace:
+        return config
+    configurable = config.get("configurable", {})
+    where = {**found.metadata.get("parents", {}), namespace: configurable.get("checkpoint_id")}
+    return {"configurable": {**configurable, "checkpoint_map": where}}
 
 
 def _overlay(
@@ -95,11 +139,6 @@ def _unchanged(newest: Version | None) -> Version:
 def _newer(newest: Version | None) -> Version:
     """The version of a step that would come next, where versions are numbers."""
     return newest + 1 if isinstance(newest, (int, float)) else _unchanged(newest)
-
-
-def _shown(task: Task, done: Mapping[str, Sequence[Update]], errors: Mapping[str, str], keys: Keys) -> PregelTask:
-    result = _result(done[task.id], keys) if task.id in done else None
-    return PregelTask(task.id, task.name, task.path, errors.get(task.id), result=result)
 
 
 def _result(writes: Sequence[Update], keys: Keys) -> dict[str, object]:

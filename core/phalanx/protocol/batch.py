@@ -19,7 +19,7 @@ RUN_BATCH: Final = "phalanx.run_batch"
 """The name of the Celery task; the coordinator dispatches by it."""
 
 DEFAULT_QUEUE: Final = "phalanx"
-FORMAT: Final = 2
+FORMAT: Final = 3
 _FIELDS: Final[Mapping[str, type[Any]]] = {
     "graph": str,
     "fingerprint": str,
@@ -48,6 +48,10 @@ class BatchTask:
         first_try_at: when it was first tried, in seconds since the epoch; 0 if this is the first time.
         timeout: the packet's own time limit.
         error: the encoded exception that it is to handle, if it is an error handler's; ``failed`` is the node.
+        answers: the encoded list of what it was answered.
+        loose: the same of what was answered without a question.
+        ran: whether its node ran already, as a graph of its own: then ``arg`` is what came of it, and only what follows
+            from that is left to do.
     """
 
     id: str
@@ -61,13 +65,19 @@ class BatchTask:
     timeout: TimeoutPolicy | None = None
     error: bytes = b""
     failed: str = ""
+    answers: bytes = b""
+    loose: bytes = b""
+    ran: bool = False
 
     def to_plain(self) -> list[object]:
         """Plain values for the message's serializer; what is as usual is left out."""
         usual: list[object] = [self.id, self.node, self.attempt, list(self.path), list(self.triggers), self.arg]
+        tried = [self.tries, self.first_try_at, timeout_to_plain(self.timeout), self.error, self.failed]
+        if self.answers or self.loose or self.ran:
+            return [*usual, *tried, self.answers, self.loose, self.ran]
         if self.tries == 1 and self.timeout is None and not self.failed:
             return usual
-        return [*usual, self.tries, self.first_try_at, timeout_to_plain(self.timeout), self.error, self.failed]
+        return [*usual, *tried]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +89,8 @@ class Batch:
         run_id, thread_id, namespace, checkpoint_id, step: where in which run.
         token: the fencing token of the coordinator that sent it; a worker refuses the batch once it is stale.
         state: what the tasks may read, by channel.
-        around: what all tasks of the run share, serialized: its config, its context, whether it is to stop.
+        around: what all tasks of the run share, serialized: its config, its context, whether it is to stop, and what
+            graphs inside of them are to know.
         stop: the superstep at which the run must have ended.
         ttl_s: how long what is stored for this run may stay; 0 for a thread that is kept.
     """
@@ -162,6 +173,9 @@ def _task(
     timeout: object = None,
     error: object = b"",
     failed: object = "",
+    answers: object = b"",
+    loose: object = b"",
+    ran: object = False,
 ) -> BatchTask:
     return BatchTask(
         expect(str, task_id),
@@ -175,4 +189,7 @@ def _task(
         timeout_from_plain(timeout),
         expect(bytes, error),
         expect(str, failed),
+        expect(bytes, answers),
+        expect(bytes, loose),
+        expect(bool, ran),
     )

@@ -9,6 +9,7 @@ that is not plain is replaced by a hash of it, so that no id, whatever it holds,
 | ``{T}:blobs`` | hash | digest → immutable serialized value | with the thread |
 | ``{T}:checkpoints`` | hash | namespace and id → checkpoint record | with the thread |
 | ``{T}:index`` | sorted set, by name | namespace and id of every checkpoint | with the thread |
+| ``{T}:about`` | hash | the thread's id if the key does not tell it; notes of whoever prunes it | with the thread |
 | ``{T}:writes:<place>`` | hash | task id → packed outcome, on one checkpoint | with the thread |
 | ``{T}:claims:<place>`` | hash | task id → claim, or a failed attempt | until the step's commit, or a day after |
 | ``inbox:<run>`` | list | doorbells for a run's coordinator | a minute after the last |
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 
 DEFAULT_PREFIX: Final = "phalanx:"
+_INDEX_END: Final = "}:index"
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
 
 
@@ -37,6 +39,21 @@ def retry_field(task_id: str) -> str:
     return f"{task_id}\x00again"
 
 
+def at_field(namespace: str) -> str:
+    """The field of a lease that names the step of a graph that may be worked on."""
+    return f"at\x00{namespace}" if namespace else "at"
+
+
+THREAD_FIELD: Final = "thread"
+"""The field of what is known about a thread that holds its id."""
+
+LONE_WRITES: Final = "step\x00"
+"""What those fields start with that name the place of writes whose checkpoint is not there."""
+
+SWEEP: Final = "sweep\x00"
+"""What those fields start with that say how many checkpoints a namespace has when it is pruned next."""
+
+
 @dataclass(frozen=True, slots=True)
 class ThreadKeys:
     """The keys of one thread.
@@ -44,13 +61,37 @@ class ThreadKeys:
     Args:
         thread_id: any text.
         prefix: what all keys of this installation start with.
+        tag: what the keys have between braces, where only that is known of the thread.
     """
 
     thread_id: str
     prefix: str = DEFAULT_PREFIX
+    tag: str = ""
+
+    @classmethod
+    def of_index(cls, key: str, prefix: str) -> "ThreadKeys | None":
+        """The keys of the thread whose index is called ``key``; ``None`` when that is another key.
+
+        If the thread's id had to be hashed, ``thread_id`` is empty: it is among what is known about the thread.
+        """
+        tag = key[len(prefix) + 1 : -len(_INDEX_END)]
+        if key != f"{prefix}{{{tag}{_INDEX_END}":
+            return None
+        return cls("" if tag.startswith("~") else tag, prefix, tag)
+
+    @staticmethod
+    def index_pattern(prefix: str) -> str:
+        """What matches the index of every thread, in the server's pattern language."""
+        escaped = re.sub(r"([*?\[\]\\^-])", r"\\\1", prefix)
+        return f"{escaped}{{*{_INDEX_END}"
+
+    @property
+    def hashed(self) -> bool:
+        """Whether the thread's id cannot be read from the keys."""
+        return (self.tag or plain(self.thread_id)).startswith("~")
 
     def _key(self, rest: str) -> str:
-        return f"{self.prefix}{{{plain(self.thread_id)}}}:{rest}"
+        return f"{self.prefix}{{{self.tag or plain(self.thread_id)}}}:{rest}"
 
     @property
     def lease(self) -> str:
@@ -67,6 +108,10 @@ class ThreadKeys:
     @property
     def index(self) -> str:
         return self._key("index")
+
+    @property
+    def about(self) -> str:
+        return self._key("about")
 
     def writes(self, namespace: str, checkpoint_id: str) -> str:
         """Outcomes of the tasks that start from this checkpoint."""

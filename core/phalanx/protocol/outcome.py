@@ -13,14 +13,15 @@ from phalanx.types import TimeoutPolicy
 
 
 class OutcomeKind(IntEnum):
-    """How an attempt ended: with writes, its own or from the cache; or with an error that is final, or that the node's
-    error handler deals with, or after which the task is to be tried again."""
+    """How an attempt ended: with writes, its own or from the cache; with an error that is final, or that the node's
+    error handler deals with, or after which the task is to be tried again; or with questions to be answered."""
 
     WRITES = 0
     ERROR = 1
     CACHED = 2
     HANDED_OVER = 3
     RETRY = 4
+    INTERRUPTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,12 @@ class Outcome:
         worker: the worker process that ran it.
         seconds: how long the node took.
         writes: what it wrote, if it finished.
-        error: the encoded exception, if it failed.
+        error: the encoded exception, if it failed; the encoded list of questions, if it asked.
         retry_after_s: how long to wait before the next attempt, if it is to be tried again.
         first_try_at: when it was first tried, in seconds since the epoch, if it is to be tried again.
         tries: how often its node was tried, this time included.
         drain: why its node asked the run to stop, if it did.
+        answers: the encoded list of what it was answered, if it took an answer to no question.
     """
 
     kind: OutcomeKind
@@ -66,6 +68,7 @@ class Outcome:
     first_try_at: float = 0.0
     tries: int = 1
     drain: str | None = None
+    answers: bytes = b""
 
     @property
     def is_final(self) -> bool:
@@ -75,9 +78,10 @@ class Outcome:
     def pack(self) -> bytes:
         """The stored form."""
         writes = [write.to_plain() for write in self.writes]
-        unusual = not self.is_final or self.drain is not None
+        unusual = not self.is_final or self.drain is not None or self.answers
         more = [self.retry_after_s, self.first_try_at, self.tries, self.drain] if unusual else []
-        return pack([int(self.kind), self.attempt, self.worker, self.seconds, writes, self.error, *more])
+        last = [self.answers] if self.answers else []
+        return pack([int(self.kind), self.attempt, self.worker, self.seconds, writes, self.error, *more, *last])
 
     @classmethod
     def unpack(cls, data: bytes) -> "Outcome":
@@ -89,7 +93,8 @@ class Outcome:
 
         def read(record: Any) -> Outcome:
             kind, attempt, worker, seconds, writes, error, *more = expect_list(record)
-            retry_after_s, first_try_at, tries, drain = more or (0.0, 0.0, 1, None)
+            retry_after_s, first_try_at, tries, drain = more[:4] or (0.0, 0.0, 1, None)
+            answers = more[4] if len(more) > 4 else b""
             for time_s in (seconds, retry_after_s, first_try_at):
                 if not 0 <= time_s < inf:
                     raise ValueError(f"{time_s!r} is no time")
@@ -104,6 +109,7 @@ class Outcome:
                 first_try_at,
                 expect(int, tries),
                 None if drain is None else expect(str, drain),
+                expect(bytes, answers),
             )
 
         return unpack(data, "an outcome", read)

@@ -158,17 +158,14 @@ def _with_defaults(builder: "StateGraph[Any, Any, Any, Any]") -> dict[str, NodeS
 # --- what compile() was asked for -------------------------------------------------------------------------------------
 
 
-def saver_of(checkpointer: object) -> BaseCheckpointSaver | None:
-    """The saver that ``compile`` was given; ``False`` and ``None`` mean none.
+def saver_of(checkpointer: object) -> BaseCheckpointSaver | bool | None:
+    """What ``compile`` was given to keep threads with.
 
     Raises:
-        TypeError: it is no saver.
-        NotImplementedError: it is ``True``.
+        TypeError: it is no saver, ``True``, ``False`` or ``None``.
     """
-    if checkpointer is None or checkpointer is False:
-        return None
-    if checkpointer is True:
-        not_there_yet("checkpointer=True, for graphs inside a graph, is", "give the outer graph a saver")
+    if checkpointer is None or isinstance(checkpointer, bool):
+        return checkpointer
     if isinstance(checkpointer, type) or not hasattr(checkpointer, "get_tuple"):
         raise TypeError(
             f"Invalid checkpointer provided. Expected a saver (such as InMemorySaver()), True, False or None, "

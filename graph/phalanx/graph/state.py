@@ -12,6 +12,7 @@ from phalanx.cache.base import BaseCache, check_cache
 from phalanx.checkpoint.base import BaseCheckpointSaver
 from phalanx.config import RunnableConfig
 from phalanx.constants import END, START
+from phalanx.coordinator.stops import NO_STOPS, Stops
 from phalanx.graph.annotations import destinations_of, ends_of, node_name, path_name, plain, schema_read_by
 from phalanx.graph.compiling import blueprint_of, not_there_yet, saver_of, stops_of
 from phalanx.graph.declarations import Declarations
@@ -323,7 +324,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             checkpointer: keeps the threads' state; without one, or with ``False``, each run stands alone.
             cache: where the writes of nodes with a cache policy are remembered.
             store: what nodes are given as their store.
-            interrupt_before, interrupt_after: nodes to stop at; not there yet.
+            interrupt_before, interrupt_after: nodes to stop at; ``"*"`` for all. ``input=None`` goes on.
             debug: print what happens; not there yet.
             name: what workers know the graph by; needed to run it on a cluster.
 
@@ -334,14 +335,14 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         """
         saver = saver_of(checkpointer)
         check_cache(cache)
-        stops = [*stops_of(interrupt_before), *stops_of(interrupt_after)]
-        self.validate(interrupt=[stop for stop in stops if stop != "*"])
-        if stops:
-            not_there_yet("interrupt_before and interrupt_after are", "split the graph into two runs instead")
+        before, after = stops_of(interrupt_before), stops_of(interrupt_after)
+        self.validate(interrupt=[stop for stop in (*before, *after) if stop != "*"])
         if debug:
             not_there_yet("debug=True is", "look at stream(..., stream_mode='updates') instead")
         self.compiled = True
-        return CompiledStateGraph(blueprint_of(self, name or "", cache, store), checkpointer=saver, builder=self)
+        blueprint = blueprint_of(self, name or "", cache, store)
+        stops = Stops("*" if before == "*" else frozenset(before), "*" if after == "*" else frozenset(after))
+        return CompiledStateGraph(blueprint, checkpointer=saver, builder=self, stops=stops)
 
     def _warn_if_compiled(self, doing: str) -> None:
         if self.compiled:
@@ -359,10 +360,11 @@ class CompiledStateGraph(Pregel, Generic[StateT, ContextT, InputT, OutputT]):
         self,
         blueprint: Blueprint,
         *,
-        checkpointer: BaseCheckpointSaver | None = None,
+        checkpointer: BaseCheckpointSaver | bool | None = None,
         builder: StateGraph[StateT, ContextT, InputT, OutputT],
+        stops: Stops = NO_STOPS,
     ) -> None:
-        self._settle(blueprint, checkpointer, "updates")
+        self._settle(blueprint, checkpointer, "updates", stops)
         self.builder = builder
 
     def get_input_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:

@@ -213,7 +213,7 @@ def test_writes_of_tasks_come_back_with_their_checkpoint_in_order() -> None:
     saver.put_writes(config, [("b", 1), ("a", 2), ("b", 3)], "t2")
     saver.put_writes(config, [("c", 4)], "t1")
 
-    assert loaded(saver, config).pending_writes == [("t2", "b", 1), ("t2", "a", 2), ("t2", "b", 3), ("t1", "c", 4)]
+    assert loaded(saver, config).pending_writes == [("t1", "c", 4), ("t2", "b", 1), ("t2", "a", 2), ("t2", "b", 3)]
 
 
 def test_storing_a_task_s_writes_again_changes_nothing_and_the_first_count() -> None:

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from tests.support import wait_until
 
-from phalanx.coordinator.messages import Event, TaskFailed, TaskFinished
+from phalanx.coordinator.messages import Emit, Event, TaskFailed, TaskFinished
 from phalanx.coordinator.plan import Task
 from phalanx.coordinator.threads import ThreadTeam
 from phalanx.protocol.names import PUSH
@@ -28,7 +28,8 @@ def done(task: Task) -> Event:
 def run(team: ThreadTeam, jobs: Sequence[Task], execute: Callable[[Task], Event]) -> Iterator[Event]:
     """Have the team execute these tasks; their events as they come, and one for each."""
     team.submit([(task.id, partial(execute, task)) for task in jobs])
-    return (event for _ in jobs if (event := team.next()) is not None)
+    events = (team.next() for _ in jobs)
+    return (event for event in events if event is not None and not isinstance(event, Emit))
 
 
 def team_threads() -> set[threading.Thread]:

@@ -110,7 +110,7 @@ def test_the_wire_form_is_pinned() -> None:
         *("g", "f", "r", "t", "", "c", 2, 7, {"a": b"1"}, b"around", 9, 0),
         [["id", "node", 1, ["__pregel_push", 3], ["__pregel_push"], "digest"]],
     ]
-    assert FORMAT == 2
+    assert FORMAT == 3
 
 
 @given(wire=anything)
@@ -145,7 +145,7 @@ def test_a_batch_of_another_length_is_refused(length: int) -> None:
 
 
 def test_another_format_is_refused_by_its_number() -> None:
-    with pytest.raises(CorruptDataError, match="format 1 instead of 2"):
+    with pytest.raises(CorruptDataError, match="format 1 instead of 3"):
         Batch.from_wire([1, *example()[1:]])
 
 

@@ -42,6 +42,7 @@ def keys_of(thread_id: str, namespace: str = "n", checkpoint_id: str = "c") -> S
         keys.blobs,
         keys.checkpoints,
         keys.index,
+        keys.about,
         keys.writes(namespace, checkpoint_id),
         keys.claims(namespace, checkpoint_id),
     ]
@@ -79,7 +80,7 @@ def test_two_threads_share_no_key(one: str, other: str) -> None:
 @example(("t", "a:b", "c"), ("t", "a", "b:c"))
 def test_two_places_share_no_key(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
     if one != other:
-        assert not set(keys_of(*one)[4:]) & set(keys_of(*other)[4:])
+        assert not set(keys_of(*one)[5:]) & set(keys_of(*other)[5:])
 
 
 @given(thread_id=identities, namespace=identities, checkpoint_id=identities)
@@ -94,8 +95,25 @@ def test_a_key_is_short_printable_and_without_spaces_whatever_it_is_for(
 
 
 @given(identity=identities)
-def test_the_six_keys_of_a_thread_differ(identity: str) -> None:
-    assert len(set(keys_of(identity, identity, identity))) == 6
+def test_the_seven_keys_of_a_thread_differ(identity: str) -> None:
+    assert len(set(keys_of(identity, identity, identity))) == 7
+
+
+@given(identity=identities, prefix=st.sampled_from(["phalanx:", "", "a*[b]?\\^-:", "{x}:"]))
+def test_the_keys_of_a_thread_are_known_from_its_index(identity: str, prefix: str) -> None:
+    keys = ThreadKeys(identity, prefix)
+    found = ThreadKeys.of_index(keys.index, prefix)
+    assert found is not None
+    assert (found.about, found.writes("n", "c")) == (keys.about, keys.writes("n", "c"))
+    assert found.hashed == keys.hashed
+    assert found.thread_id == ("" if keys.hashed else identity)
+    assert ThreadKeys.of_index(keys.blobs, prefix) is None
+    assert ThreadKeys.of_index(f"other{keys.index}", prefix) is None
+
+
+def test_a_pattern_takes_the_prefix_literally() -> None:
+    assert ThreadKeys.index_pattern("phalanx:") == "phalanx:{*}:index"
+    assert ThreadKeys.index_pattern("a*[b]?\\^-:") == "a\\*\\[b\\]\\?\\\\\\^\\-:{*}:index"
 
 
 @given(one=identities, other=identities)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import functools
 import sys
 import types
 from collections.abc import Iterator
@@ -117,6 +118,39 @@ def test_no_code_of_a_dataclass_runs(serializer: Serializer, monkeypatch: pytest
     monkeypatch.setattr(Guarded, "armed", True)
 
     assert again(serializer, guarded).x == 7
+
+
+@dataclasses.dataclass
+class Remembering:
+    x: int
+
+    def __post_init__(self) -> None:
+        self.cache = {"x": self.x}
+
+
+@dataclasses.dataclass
+class Lazy:
+    x: int
+
+    @functools.cached_property
+    def twice(self) -> int:
+        return self.x * 2
+
+
+def test_an_attribute_that_is_no_field_is_not_lost_silently(serializer: Serializer) -> None:
+    serializer.registry.register(Remembering)
+
+    with pytest.raises(UnserializableError, match="its attribute 'cache' is no field and would be lost") as caught:
+        serializer.dumps({"k": Remembering(1)})
+    assert caught.value.path == "['k']"
+
+
+def test_what_a_cached_property_remembers_is_no_attribute(serializer: Serializer) -> None:
+    lazy = Lazy(2)
+    assert lazy.twice == 4
+
+    assert again(serializer, lazy).__dict__ == {"x": 2}
+    assert again(serializer, lazy).twice == 4
 
 
 def test_deep_objects_come_back(serializer: Serializer) -> None:

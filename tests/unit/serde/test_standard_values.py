@@ -48,7 +48,7 @@ def exact(value: object) -> object:
     if isinstance(value, set | frozenset):
         return cls, sorted(repr(exact(item)) for item in cast("set[object]", value))
     if isinstance(value, Send | Command | Overwrite | Interrupt):
-        names = ("node", "arg", "timeout", "graph", "update", "resume", "goto", "value", "id")
+        names = ("node", "arg", "timeout", "graph", "update", "resume", "goto", "value", "id", "response_schema")
         return cls, [exact(getattr(cast("object", value), name, None)) for name in names]
     if isinstance(value, dt.datetime | dt.time):
         return cls, value.isoformat(), value.fold, repr(value.tzinfo)
@@ -130,7 +130,7 @@ def _containers(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
         st.builds(Send, text, inner, timeout=timeouts),
         st.builds(command, inner, text),
         st.builds(Overwrite, inner),
-        st.builds(Interrupt, inner, text),
+        st.builds(Interrupt, inner, text, inner),
     )
 
 
@@ -178,6 +178,10 @@ UNUSUAL: list[object] = [
     Counter({"a": -1, "b": 0}),
     slice(None, (1, 2), -1),
     range(10, 0, -3),
+    range(True, 5),
+    defaultdict(bool, {"a": True}),
+    defaultdict(deque, {"a": deque([1])}),
+    defaultdict(Counter, {"a": Counter("x")}),
     decimal.Decimal("1.500"),
     decimal.Decimal("-sNaN123"),
     decimal.Decimal("1E+400"),

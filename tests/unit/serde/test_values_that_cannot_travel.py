@@ -112,7 +112,7 @@ REFUSED: list[tuple[object, str, str]] = [
     (Plain(), "Plain", "make the class a dataclass"),
     (Vector(), "Vector", r"value.tolist\(\)"),
     (object(), "object", "plain values"),
-    (dt.datetime(2024, 1, 1, tzinfo=Zone()), "Zone", "plain values"),
+    (dt.datetime(2024, 1, 1, tzinfo=Zone()), "Zone", "zoneinfo.ZoneInfo"),
     (collections.defaultdict(lambda: 1), "collections.defaultdict", "its factory must be one of"),
     (re.compile("a", re.DEBUG), "re.Pattern", "without re.DEBUG"),
     (KeyboardInterrupt(), "KeyboardInterrupt", "register its class"),

@@ -9,6 +9,7 @@ from phalanx.errors import NodeError
 from phalanx.runtime import RunControl, Runtime, beat_nothing
 from phalanx.types import StreamWriter, TimeoutPolicy
 from phalanx.worker.functions import UserFunction
+from phalanx.worker.lineage import Lineage
 from phalanx.worker.task_context import RunContext, TaskContext, nested_config, note_task
 from phalanx.worker.timeouts import Clockwork
 
@@ -96,7 +97,7 @@ def test_a_config_is_built_once() -> None:
 
 
 def test_the_place_of_a_task_of_a_nested_graph_is_behind_that_of_the_task_it_runs_in() -> None:
-    made = task(RunContext({"configurable": {"checkpoint_ns": "outer:1"}}))
+    made = task(RunContext({}, lineage=Lineage("outer:1")))
 
     assert made.config.get("metadata", {})["langgraph_checkpoint_ns"] == "outer:1|node:id"
     assert made.runtime.execution_info is not None

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from phalanx.cache.base import BaseCache, FullKey
 from phalanx.cache.key import task_cache_key
-from phalanx.errors import NodeCancelledError
+from phalanx.errors import GraphBubbleUp, NodeCancelledError, is_invalid_resume
 from phalanx.types import TimeoutPolicy, Update
 from phalanx.worker.blueprint import Blueprint, Node
 from phalanx.worker.retrying import retry_after
@@ -39,11 +39,13 @@ class Raised:
     Attributes:
         retry_after_s: seconds until the next one, if there is to be one.
         first_try_at: when the first one began, in seconds since the epoch.
+        answers: what the task was answered, if it took an answer to no question.
     """
 
     error: BaseException
     retry_after_s: float | None = None
     first_try_at: float = 0.0
+    answers: Sequence[object] = ()
 
 
 Ended = Wrote | Raised
@@ -153,7 +155,7 @@ class Attempt:
         """What an error of the attempt means."""
         policies = self.node.policies.retry or self.blueprint.retry
         note_task(error, self.node.name, self.context.task_id)
-        if not policies or isinstance(error, NodeCancelledError):
+        if not policies or isinstance(error, (NodeCancelledError, GraphBubbleUp)) or is_invalid_resume(error):
             return Raised(error)
         try:
             after_s = retry_after(policies, error, self.context.attempt, random.random())

@@ -12,11 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Final, cast
 
 from phalanx.channels.base import MISSING
+from phalanx.checkpoint.base import BaseCheckpointSaver
 from phalanx.checkpoint.packing import BlobCache, Packer, bytes_of, resolve
 from phalanx.checkpoint.serde import Serializer, decode_exception, encode_exception
 from phalanx.config import RunnableConfig
@@ -33,6 +35,8 @@ from phalanx.worker.call_on_loop import attempt_on_loop
 from phalanx.worker.deadline import ends_process_after
 from phalanx.worker.failures import failure_outcome
 from phalanx.worker.flusher import Flusher
+from phalanx.worker.inside import blueprint_at
+from phalanx.worker.lineage import LooseAnswer, lineage_from_plain
 from phalanx.worker.loop import LoopThread
 from phalanx.worker.registry import GraphRegistry
 from phalanx.worker.run_task import StateView
@@ -63,6 +67,7 @@ class BatchRun:
         cache: the process's blobs.
         flusher: records what a slow task would hold back.
         killable: whether this process is ended from outside when a batch takes longer than its limit.
+        saver: keeps the threads of graphs that are called inside of tasks.
     """
 
     batch: Batch
@@ -74,6 +79,7 @@ class BatchRun:
     worker: str
     flusher: Flusher
     killable: bool = False
+    saver: BaseCheckpointSaver | None = None
     packer: Packer = field(init=False)
     outcomes: dict[str, bytes] = field(default_factory=dict[str, bytes])
     retries: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -92,7 +98,8 @@ class BatchRun:
             return 0
         try:
             found = self.registry.find(self.batch.graph, self.batch.fingerprint, self.worker)
-            prepared = _Prepared.of(self.batch, tasks, found.blueprint, self)
+            blueprint = blueprint_at(found.blueprint, self.batch.namespace)
+            prepared = _Prepared.of(self.batch, tasks, blueprint, self)
         except Exception as error:
             self._refuse(tasks, error)
             return len(tasks)
@@ -152,7 +159,7 @@ class BatchRun:
             if _ends_the_process(error):
                 raise
             ended = Raised(note_task(error, task.node, task.id))
-        return task, ended, time.perf_counter() - started
+        return task, _with_answers(ended, attempt.context, task), time.perf_counter() - started
 
     def _add(self, task: BatchTask, outcome: Outcome) -> None:
         (self.outcomes if outcome.is_final else self.retries)[task.id] = outcome.pack()
@@ -169,9 +176,13 @@ class BatchRun:
                 except Exception as error:  # the node returned what cannot travel
                     ended = Raised(note_task(error, task.node, task.id))
             blueprint, drain = prepared.blueprint, prepared.drain
-            outcome = failure_outcome(
-                blueprint, self.serializer, task, ended, worker=self.worker, seconds=seconds, drain=drain
+            made = partial(
+                failure_outcome, blueprint, self.serializer, task, worker=self.worker, seconds=seconds, drain=drain
             )
+            try:
+                outcome = made(ended)
+            except Exception as error:  # the node asked what cannot travel
+                outcome = made(Raised(note_task(error, task.node, task.id)))
             self._add(task, outcome)
 
     def _refuse(self, tasks: Sequence[BatchTask], error: Exception) -> None:
@@ -181,6 +192,13 @@ class BatchRun:
             for task in tasks:
                 self._add(task, Outcome(OutcomeKind.ERROR, task.attempt, self.worker, 0.0, error=encoded))
         self.flush()
+
+
+def _with_answers(ended: Ended, context: TaskContext, task: BatchTask) -> Ended:
+    """How an attempt ended, with the answers of a task that took one to no question."""
+    if not (task.loose and isinstance(ended, Raised) and context.answers):
+        return ended
+    return replace(ended, answers=context.answers)
 
 
 def _name_of_write(node: str, write: Update) -> str:
@@ -216,10 +234,12 @@ class _OnLoop:
     async def _execute(self, task: BatchTask, prepared: "_Prepared") -> None:
         started = time.perf_counter()
         ended: Ended
+        attempt = prepared.attempt(task)
         try:
-            ended = await attempt_on_loop(prepared.attempt(task))
+            ended = await attempt_on_loop(attempt)
         except BaseException as error:
             ended = Raised(note_task(error, task.node, task.id))
+        ended = _with_answers(ended, attempt.context, task)
         self._done.put((task, ended, time.perf_counter() - started))
 
     def next(self, timeout_s: float) -> Done | None:
@@ -265,18 +285,28 @@ class _Prepared:
             ref = batch.state.get(name)
             stored = MISSING if ref is None else run.serializer.loads(bytes_of(ref, blobs))
             channels[name] = blueprint.channels[name].receive(stored)
-        config, context, drain = cast("tuple[RunnableConfig, object, str | None]", run.serializer.loads(batch.around))
+        around = cast("tuple[RunnableConfig, object, str | None, object]", run.serializer.loads(batch.around))
+        config, context, drain, told = around
         control = RunControl()
         if drain is not None:
             control.request_drain(drain)
-        around = RunContext(config, context, blueprint.store, control)
+        lineage = lineage_from_plain(told, batch.namespace, run.saver)
+        shared = RunContext(config, context, blueprint.store, control, lineage=lineage)
         view = StateView(channels, StepLimits(batch.step, batch.stop))
-        return cls(batch, blueprint, view, blobs, run.serializer, around, run.killable)
+        return cls(batch, blueprint, view, blobs, run.serializer, shared, run.killable)
 
     def attempt(self, task: BatchTask) -> Attempt:
         """One attempt of a task of the batch, to be run on the event loop or in this thread."""
         node = self.blueprint.nodes[task.node]
-        context = TaskContext.of_batch(self.context, self.batch, task, time.time())
+        if task.ran:
+            node = replace(node, actions=())
+        shared = self.context
+        if task.loose:
+            loose = LooseAnswer(*cast("list[object]", self.serializer.loads(task.loose)))
+            shared = replace(shared, lineage=replace(shared.lineage, loose=loose))
+        context = TaskContext.of_batch(shared, self.batch, task, time.time())
+        if task.answers:
+            context.answers = cast("list[object]", self.serializer.loads(task.answers))
         if task.failed:
             context.error = NodeError(task.failed, decode_exception(self.serializer.loads(task.error)))
         packed = task.arg

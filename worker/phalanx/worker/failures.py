@@ -1,7 +1,7 @@
 """What becomes of a task whose attempt failed, as it is recorded."""
 
 from phalanx.checkpoint.serde import Serializer, encode_exception
-from phalanx.errors import GraphBubbleUp
+from phalanx.errors import GraphBubbleUp, GraphInterrupt
 from phalanx.protocol.batch import BatchTask
 from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.worker.attempt import Raised
@@ -18,23 +18,29 @@ def failure_outcome(
     seconds: float,
     drain: str | None = None,
 ) -> Outcome:
-    """The outcome of an attempt that failed: to be tried again, left to its error handler, or final.
+    """The outcome of an attempt that failed: to be tried again, left to its error handler, or final; or that asked.
 
     Args:
         worker: the worker process that ran it.
         seconds: how long it took.
         drain: why its node asked the run to stop, if it did.
     """
+    error = ended.error
+    if isinstance(error, GraphInterrupt):
+        kind, told = OutcomeKind.INTERRUPTED, serializer.dumps([*error.interrupts])
+    else:
+        kind, told = _kind_of(blueprint, task, ended), serializer.dumps(encode_exception(error))
     return Outcome(
-        _kind_of(blueprint, task, ended),
+        kind,
         task.attempt,
         worker,
         seconds,
-        error=serializer.dumps(encode_exception(ended.error)),
+        error=told,
         retry_after_s=ended.retry_after_s or 0.0,
         first_try_at=ended.first_try_at,
         tries=task.tries,
         drain=drain,
+        answers=serializer.dumps([*ended.answers]) if ended.answers else b"",
     )
 
 

@@ -4,6 +4,7 @@ import logging
 import threading
 
 from phalanx.checkpoint.packing import BlobCache
+from phalanx.checkpoint.redis import RedisSaver
 from phalanx.checkpoint.redis.client import connect
 from phalanx.checkpoint.redis.scripts import Scripts
 from phalanx.checkpoint.serde import Serializer
@@ -40,6 +41,7 @@ class WorkerProcess:
         self._client = connect(settings.url)
         self._scripts = Scripts(self._client, "phalanx.worker")
         self._serializer = Serializer()
+        self._saver = RedisSaver(self._client, serde=self._serializer, prefix=settings.prefix)
         self._caches = threading.local()
         self._loop = LoopThread()
         self._killable = with_parent
@@ -76,6 +78,7 @@ class WorkerProcess:
             worker,
             self._flusher,
             killable=self._killable,
+            saver=self._saver,
         )
         try:
             return run.run()

@@ -1,18 +1,21 @@
 """What a task knows about itself and its run, and what its errors say about it."""
 
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 
 from phalanx.config import RunnableConfig
-from phalanx.errors import NodeError
+from phalanx.errors import GraphInterrupt, NodeError
 from phalanx.protocol.batch import Batch, BatchTask
 from phalanx.runtime import ExecutionInfo, RunControl, Runtime, beat_nothing, write_nothing
-from phalanx.types import StreamWriter
+from phalanx.types import Interrupt, StreamWriter
 from phalanx.worker.functions import UserFunction
 from phalanx.worker.injection import Wanted
+from phalanx.worker.lineage import Lineage, call_namespace, task_namespace
+from phalanx.worker.questions import AnswerSchema, question_id
 from phalanx.worker.timeouts import Clockwork
 
 Error = TypeVar("Error", bound=BaseException)
@@ -25,6 +28,9 @@ _TOLD_IN_METADATA: Final = (
 
 _OF_THE_RUN: Final = frozenset({"run_id", "run_name"})
 """What of a config names the run, and so is not for a graph that is called with a node's config."""
+
+_COUNTING: Final = threading.Lock()
+"""A task may ask, and call graphs, from several threads."""
 
 _NOTHING: Final[Mapping[str, Any]] = {}
 
@@ -39,6 +45,7 @@ class RunContext:
         store: the graph's store.
         control: the run's switch.
         writer: takes what nodes stream.
+        lineage: what graphs called inside of the tasks are to know.
     """
 
     config: RunnableConfig
@@ -46,6 +53,7 @@ class RunContext:
     store: object = None
     control: RunControl | None = None
     writer: StreamWriter = write_nothing
+    lineage: Lineage = field(default_factory=Lineage)
 
 
 @dataclass(slots=True)
@@ -57,6 +65,7 @@ class TaskContext:
         attempt: from 1; how often it was tried, not how often it was handed out.
         first_attempt_at: when the first one began, in seconds since the epoch.
         error: what an error handler is to handle.
+        answers: to what it asks, in the order of its questions; it grows by an answer that was given without one.
         clockwork: the attempt's clocks, if its time is limited.
     """
 
@@ -70,7 +79,10 @@ class TaskContext:
     attempt: int = 1
     first_attempt_at: float = field(default_factory=time.time)
     error: NodeError | None = None
+    answers: Sequence[object] = ()
     clockwork: Clockwork | None = None
+    _asked: int = 0
+    _called: int = 0
     _config: RunnableConfig | None = None
     _runtime: Runtime[Any] | None = None
 
@@ -127,10 +139,27 @@ class TaskContext:
                 return self.error
 
     @property
-    def _namespace(self) -> str:
-        outer = self.run.config.get("configurable", {}).get("checkpoint_ns")
-        own = f"{self.node}:{self.task_id}"
-        return f"{outer}|{own}" if outer else own
+    def namespace(self) -> str:
+        """The task's place in its thread."""
+        return task_namespace(self.run.lineage.namespace, self.node, self.task_id)
+
+    def next_call(self) -> str:
+        """The place of the graph that the task is about to call."""
+        with _COUNTING:
+            call, self._called = self._called, self._called + 1
+        return call_namespace(self.namespace, self.attempt, call)
+
+    def ask(self, value: object, response_schema: object) -> object:
+        """The answer to the task's next question; see :func:`phalanx.types.interrupt`."""
+        with _COUNTING:
+            number, self._asked = self._asked, self._asked + 1
+            if number >= len(self.answers):
+                self.answers = [*self.answers, *self.run.lineage.loose.take()]
+        schema = AnswerSchema.of(response_schema)
+        if number >= len(self.answers):
+            question = Interrupt(value, question_id(self.namespace, number), schema.shown)
+            raise GraphInterrupt((question,))
+        return schema.checked(self.answers[number])
 
     def _build_config(self) -> RunnableConfig:
         where = {
@@ -138,14 +167,14 @@ class TaskContext:
             "langgraph_node": self.node,
             "langgraph_triggers": self.triggers,
             "langgraph_path": self.path,
-            "langgraph_checkpoint_ns": self._namespace,
+            "langgraph_checkpoint_ns": self.namespace,
         }
         config: dict[str, Any] = {key: value for key, value in self.run.config.items() if key not in _OF_THE_RUN}
         configurable = self.run.config.get("configurable", {})
         told = {name: value for name in _TOLD_IN_METADATA if (value := configurable.get(name))}
         config["metadata"] = {**told, **self.run.config.get("metadata", {}), **where}
         config["configurable"] = {key: value for key, value in configurable.items() if key != "checkpoint_id"}
-        config["configurable"]["checkpoint_ns"] = self._namespace
+        config["configurable"]["checkpoint_ns"] = self.namespace
         return cast("RunnableConfig", config)
 
     def _build_runtime(self) -> Runtime[Any]:
@@ -154,7 +183,7 @@ class TaskContext:
         thread_id, run_id = configurable.get("thread_id"), run.config.get("run_id")
         info = ExecutionInfo(
             checkpoint_id=self.checkpoint_id,
-            checkpoint_ns=self._namespace,
+            checkpoint_ns=self.namespace,
             task_id=self.task_id,
             thread_id=None if thread_id is None else str(thread_id),
             run_id=None if run_id is None else str(run_id),

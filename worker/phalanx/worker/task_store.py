@@ -10,7 +10,7 @@ from phalanx.checkpoint.redis.client import pipelined, read_fields
 from phalanx.checkpoint.redis.scripts import Argument, Scripts
 from phalanx.protocol.batch import Batch
 from phalanx.protocol.doorbell import ring
-from phalanx.protocol.keys import ClusterKeys, ThreadKeys, retry_field
+from phalanx.protocol.keys import ClusterKeys, ThreadKeys, at_field, retry_field
 
 _NONE: Final[Mapping[str, bytes]] = {}
 _INBOX_LIFE_S: Final = 60  # so that what is rung after the run has ended does not stay
@@ -36,13 +36,14 @@ class TaskStore:
         self._writes = self._keys.writes(batch.namespace, batch.checkpoint_id)
         self._inbox = ClusterKeys(prefix).inbox(batch.run_id)  # a message names runs and threads, never keys
         self._at = self._claims.encode()
+        self._at_field = at_field(batch.namespace)
         self._scripts = scripts
 
     def claim(self) -> set[str]:
         """Claim the batch's tasks; returns the ids of those that are this worker's to run."""
         batch = self._batch
         call = uuid.uuid4().hex
-        arguments: list[Argument] = [batch.token, self._worker, batch.ttl_s * 1000, call]
+        arguments: list[Argument] = [batch.token, self._worker, batch.ttl_s * 1000, call, self._at_field]
         for task in batch.tasks:
             arguments += [task.id, task.attempt]
         claimed = self._scripts.run("claim", [self._keys.lease, self._claims, self._writes], arguments)
@@ -54,8 +55,8 @@ class TaskStore:
         A run whose coordinator died is not over. Another one may go on from the same superstep, and then waits for what
         is under way.
         """
-        fields = read_fields(self._client, self._keys.lease, ["owner", "at"])
-        return not fields.get("owner") or fields.get("at", self._at) != self._at
+        fields = read_fields(self._client, self._keys.lease, ["owner", self._at_field])
+        return not fields.get("owner") or fields.get(self._at_field, self._at) != self._at
 
     def give_back(self, task_ids: Sequence[str]) -> None:
         """Claim no longer these tasks, which were left before their end."""

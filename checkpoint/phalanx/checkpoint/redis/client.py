@@ -1,11 +1,11 @@
 """Connections to the state server: one place that knows the client library, its timeouts and its errors."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, cast
 from urllib.parse import urlsplit, urlunsplit
 
-from redis import Redis
+from redis import Redis, RedisCluster
 from redis.backoff import ExponentialBackoff
 from redis.exceptions import AuthenticationError, RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -21,17 +21,24 @@ _CONNECT_TIMEOUT_S: Final = 4.0
 _SOCKET_TIMEOUT_S: Final = 15.0  # well above BLOCK_S, or a waiting command would look like a dead connection
 
 
+_OF_CLUSTER: Final = {"redis+cluster": "redis", "rediss+cluster": "rediss"}
+
+
 def connect(url: str, *, retries: int = 5, wait_s: float = _SOCKET_TIMEOUT_S) -> Redis:
     """A client with bounded waits, which retries commands over a broken connection. All our commands bear repeating.
 
     Args:
-        url: the server.
+        url: the server; with ``redis+cluster://`` or ``rediss+cluster://`` any server of a Redis Cluster. The client is
+            then the library's for clusters, which has the same commands.
         retries: how often a command is tried again.
         wait_s: how long an answer may take.
 
     Raises:
         ValueError: the URL is not one of a Redis server.
     """
+    scheme, separator, rest = url.partition("://")
+    if scheme in _OF_CLUSTER:
+        return _connect_to_cluster(f"{_OF_CLUSTER[scheme]}{separator}{rest}", retries, wait_s)
     of_tcp = {"socket_connect_timeout": _CONNECT_TIMEOUT_S, "socket_keepalive": True}
     tcp_only = {} if url.startswith("unix:") else of_tcp
     return Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
@@ -43,6 +50,29 @@ def connect(url: str, *, retries: int = 5, wait_s: float = _SOCKET_TIMEOUT_S) ->
         retry=Retry(ExponentialBackoff(cap=1.0, base=0.05), retries),
         retry_on_error=[RedisConnectionError, RedisTimeoutError],
     )
+
+
+def _connect_to_cluster(url: str, retries: int, wait_s: float) -> Redis:
+    found = RedisCluster.from_url(  # pyright: ignore[reportUnknownMemberType]
+        url,
+        protocol=2,
+        socket_connect_timeout=_CONNECT_TIMEOUT_S,
+        socket_timeout=wait_s,
+        socket_keepalive=True,
+        health_check_interval=20,
+        retry=Retry(ExponentialBackoff(cap=1.0, base=0.05), retries),
+    )
+    return cast("Redis", found)
+
+
+def scanned(client: Redis, pattern: str) -> Iterator[str]:
+    """The names of keys that match, of all servers if it is a cluster. A key may come more than once.
+
+    Args:
+        pattern: in the server's pattern language.
+    """
+    found: Iterator[bytes] = cast("Any", client).scan_iter(pattern, count=1000)
+    return (name.decode() for name in found)
 
 
 def ping(client: Redis) -> None:

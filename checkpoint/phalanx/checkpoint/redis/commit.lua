@@ -1,42 +1,48 @@
 -- Make a superstep real: store its new blobs and its checkpoint, and retire the claims of the step, all or nothing.
 --
--- KEYS[1] lease        hash, lives with the thread; "at" in it is the claims key of the step that may be worked on
+-- KEYS[1] lease        hash, lives with the thread; for each graph that runs in the thread, a field "at…" in it is the claims
+--                      key of the step that may be worked on
 -- KEYS[2] blobs        hash, lives with the thread
 -- KEYS[3] checkpoints  hash, lives with the thread
 -- KEYS[4] index        sorted set, lives with the thread
 -- KEYS[5] claims of the step that ends here    hash, removed here
--- KEYS[6] outcomes of the step that ends here  hash, removed here if the thread is not kept
+-- KEYS[6] outcomes of the step that ends here  hash, removed here if the graph's checkpoints are not kept
 -- KEYS[7] claims of the step that begins here  hash, only named here
 -- ARGV[1] fencing token of the caller; '' when no lease guards the thread
 -- ARGV[2] life of the thread's keys in ms from now, for a thread of which only the latest state is kept; '0' keeps all
 -- ARGV[3] place of the checkpoint; '' when checkpoints are kept elsewhere
 -- ARGV[4] checkpoint record
 -- ARGV[5] place of the checkpoint before
--- ARGV[6...] digest and bytes of each new blob, in turn
+-- ARGV[6] that field of the lease
+-- ARGV[7] '1' if the outcomes are to be removed
+-- ARGV[8...] digest and bytes of each new blob, in turn
 -- Returns 1, or 0 when nothing was changed: the token is stale, or the server lost the commit before this one.
 local lease, blobs, checkpoints, index, claims, writes, next_claims = unpack(KEYS)
 local token, ttl_ms, place, record, before = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local at_field, forget = ARGV[6], ARGV[7] == '1'
 
 if token ~= '' and redis.call('HGET', lease, 'token') ~= token then
   return 0
 end
-local at = redis.call('HGET', lease, 'at')
+local at = redis.call('HGET', lease, at_field)
 if token ~= '' and at and at ~= claims and at ~= next_claims then -- at the next one when a reply got lost
   return 0
 end
-for i = 6, #ARGV, 2 do
+for i = 8, #ARGV, 2 do
   redis.call('HSETNX', blobs, ARGV[i], ARGV[i + 1])
 end
 redis.call('UNLINK', claims)
 if token ~= '' then
-  redis.call('HSET', lease, 'at', next_claims)
+  redis.call('HSET', lease, at_field, next_claims)
 end
 if place ~= '' then
   redis.call('HSET', checkpoints, place, record)
   redis.call('ZADD', index, 0, place)
 end
-if ttl_ms > 0 then
+if ttl_ms > 0 or forget then
   redis.call('UNLINK', writes)
+end
+if ttl_ms > 0 then
   redis.call('HDEL', checkpoints, before)
   redis.call('ZREM', index, before)
   for _, key in ipairs({lease, blobs, checkpoints, index}) do

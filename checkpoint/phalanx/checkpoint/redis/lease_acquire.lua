@@ -1,7 +1,7 @@
 -- Take the right to drive a thread, if nobody holds it. The token grows with every owner and never shrinks: it is at
 -- least the time, so that this also holds when the lease was deleted in between, or the server lost its last writes.
 --
--- KEYS[1] lease  hash (owner, token, until: ms by the server's clock, at: see commit), lives with the thread
+-- KEYS[1] lease  hash (owner, token, until: ms by the server's clock, at…: see commit), lives with the thread
 -- ARGV[1] owner
 -- ARGV[2] how long the lease is valid without renewal, ms
 -- ARGV[3] life of the key, ms; '0' for a thread that is kept
@@ -19,7 +19,11 @@ end
 local before = tonumber(redis.call('HGET', lease, 'token') or '0')
 local token = math.max(before + 1, clock[1] * 1000000 + clock[2])
 redis.call('HSET', lease, 'owner', owner, 'until', now + valid_ms, 'token', string.format('%.0f', token))
-redis.call('HDEL', lease, 'at')
+for _, field in ipairs(redis.call('HKEYS', lease)) do
+  if string.sub(field, 1, 2) == 'at' then
+    redis.call('HDEL', lease, field)
+  end
+end
 if ttl_ms > 0 then
   redis.call('PEXPIRE', lease, ttl_ms)
 else

@@ -3,9 +3,9 @@
 -- A lease that names another step than the caller's is one of a server that lost the caller's last commit, as a replica
 -- may that took over: workers would claim nothing of this step, for ever.
 --
--- KEYS[1] lease   hash, lives with the thread; "at" in it is the claims key of the step that may be worked on, once known
--- KEYS[2] claims  hash of the running superstep
--- KEYS[3...] the thread's other keys, and those of the running superstep
+-- KEYS[1] lease   hash, lives with the thread; "at" in it is the claims key of the outermost graph's step
+-- KEYS[2] claims  hash of that graph's running superstep
+-- KEYS[3...] the thread's other keys, and those of the running supersteps
 -- ARGV[1] the caller's token
 -- ARGV[2] how long the lease is valid from now, ms
 -- ARGV[3] life of the keys from now, ms; '0' for a thread that is kept

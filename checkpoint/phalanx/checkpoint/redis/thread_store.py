@@ -4,7 +4,7 @@ Every change checks the fencing token inside its script. A coordinator that lost
 changes nothing, however late its commands arrive.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -13,7 +13,7 @@ from redis import Redis
 from phalanx.checkpoint.redis.client import pipelined, read_fields
 from phalanx.checkpoint.redis.scripts import Argument, Scripts
 from phalanx.errors import StaleLeaseError, ThreadBusyError
-from phalanx.protocol.keys import ThreadKeys, place, retry_field
+from phalanx.protocol.keys import ThreadKeys, at_field, place, retry_field
 
 LEASE_VALID_MS: Final = 15_000
 """How long a coordinator may be silent before another may take its thread."""
@@ -23,6 +23,10 @@ RENEW_EVERY_S: Final = 5.0
 
 CLAIMS_LIFE_S: Final = 24 * 3600
 """How long the claims of a step stay whose run ended before the step did."""
+
+
+Step = tuple[str, str]
+"""The superstep that starts from a checkpoint: its graph's namespace, and the checkpoint's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,30 +67,40 @@ class ThreadStore:
             raise ThreadBusyError(self.keys.thread_id, other.decode(), left_ms / 1000)
         return Lease(owner, cast("int", token))
 
-    def renew(self, lease: Lease, namespace: str, checkpoint_id: str) -> None:
+    def renew(self, lease: Lease, checkpoint_id: str, inside: Iterable[Step] = ()) -> None:
         """Say that the owner is alive, and keep alive what the run works on.
 
         Args:
             checkpoint_id: where the run stands.
+            inside: where the runs of graphs inside stand.
 
         Raises:
             StaleLeaseError: another one has taken the thread, or the server lost the last commit.
         """
         keys = self.keys
-        step = [keys.claims(namespace, checkpoint_id), keys.writes(namespace, checkpoint_id)]
+        step = [keys.claims("", checkpoint_id), keys.writes("", checkpoint_id)]
         working = [keys.blobs, keys.checkpoints, keys.index]
+        if self.ttl_s:
+            working += self._step_keys(inside)
         arguments: list[Argument] = [lease.token, LEASE_VALID_MS, self.ttl_s * 1000]
         if not self._scripts.run("lease_renew", [keys.lease, *step, *working], arguments):
             raise self._stale(lease)
 
-    def release(self, lease: Lease, namespace: str, checkpoint_id: str) -> None:
+    def release(self, lease: Lease, steps: Iterable[Step]) -> None:
         """Give the lease back; nothing happens when it is no longer this one.
 
         Args:
-            checkpoint_id: where the run stands. If it ends within a step, that step's claims get an end too.
+            steps: where the run and those of graphs inside stand. If they end within a step, its claims get an end too.
         """
-        keys = [self.keys.lease, self.keys.claims(namespace, checkpoint_id)]
-        self._scripts.run("lease_release", keys, [lease.token, CLAIMS_LIFE_S])
+        claims = [self.keys.claims(*step) for step in steps]
+        self._scripts.run("lease_release", [self.keys.lease, *claims], [lease.token, CLAIMS_LIFE_S])
+
+    def forget(self, lease: Lease, step: Step) -> None:
+        """Delete what is left of the last step of a graph inside whose checkpoints are not kept."""
+        self._scripts.run("forget", [self.keys.lease, *self._step_keys([step])], [lease.token, at_field(step[0])])
+
+    def _step_keys(self, steps: Iterable[Step]) -> list[str]:
+        return [made(*step) for step in steps for made in (self.keys.claims, self.keys.writes)]
 
     def _stale(self, lease: Lease) -> StaleLeaseError:
         return StaleLeaseError(
@@ -107,12 +121,14 @@ class ThreadStore:
         checkpoint_id: str,
         parent_id: str,
         record: bytes,
+        forget: bool = False,
     ) -> None:
         """Store blobs and a checkpoint, and retire the superstep that led to it, atomically.
 
         Args:
             parent_id: the checkpoint the superstep started from; its claims are retired.
-            record: the checkpoint; empty when it is kept elsewhere.
+            record: the checkpoint; empty when it is kept elsewhere, or nowhere.
+            forget: delete the outcomes of that superstep too.
 
         Raises:
             StaleLeaseError: nothing was written.
@@ -127,6 +143,7 @@ class ThreadStore:
             checkpoint_id=checkpoint_id,
             parent_id=parent_id,
             record=record,
+            forget=forget,
         )
         if not stored:
             raise self._stale(lease)
@@ -166,10 +183,11 @@ class ThreadStore:
     def reopen(
         self, *, lease: Lease, namespace: str, checkpoint_id: str, errors: Mapping[str, tuple[str, bytes]]
     ) -> None:
-        """Move the errors of earlier runs aside, so that their tasks can run again.
+        """Move what tasks came to in earlier runs aside, so that they can run again.
 
         Args:
-            errors: by task id, the field that keeps the error, and the error.
+            errors: by task id, the field that keeps what is moved aside, and that; nothing is kept in a field without a
+                name.
 
         Raises:
             StaleLeaseError: nothing was written.
@@ -191,11 +209,11 @@ class ThreadStore:
         if task_ids:
             self._scripts.run("void_claims", keys, [lease.token, *task_ids])
 
-    def drop(self, lease: Lease, namespace: str, checkpoint_ids: Sequence[str]) -> None:
-        """Delete the thread's keys, and those of the named checkpoints; nothing happens when the lease is stale."""
+    def drop(self, lease: Lease, steps: Iterable[Step]) -> None:
+        """Delete the thread's keys, and those of the named steps; nothing happens when the lease is stale."""
         keys = self.keys
-        steps = [made(namespace, each) for each in checkpoint_ids for made in (keys.writes, keys.claims)]
-        self._scripts.run("drop", [keys.lease, keys.blobs, keys.checkpoints, keys.index, *steps], [lease.token])
+        all_keys = [keys.lease, keys.blobs, keys.checkpoints, keys.index, *self._step_keys(steps)]
+        self._scripts.run("drop", all_keys, [lease.token])
 
 
 def commit(
@@ -209,6 +227,7 @@ def commit(
     checkpoint_id: str,
     parent_id: str,
     record: bytes,
+    forget: bool = False,
 ) -> bool:
     """Call ``commit.lua``. Returns whether it was done; without a token nothing can be stale."""
     arguments: list[Argument] = [
@@ -217,6 +236,8 @@ def commit(
         place(namespace, checkpoint_id) if record else "",
         record,
         place(namespace, parent_id),
+        at_field(namespace),
+        int(forget),
     ]
     for digest, data in blobs.items():
         arguments += [digest, data]

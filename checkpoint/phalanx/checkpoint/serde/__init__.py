@@ -11,18 +11,20 @@ it is written, with the way to it inside of the value.
 ========================  ===========================================================================
 """
 
+from phalanx.checkpoint.serde.base import SerializerProtocol
 from phalanx.checkpoint.serde.exceptions import decode_exception, encode_exception
+from phalanx.checkpoint.serde.libraries import MissingLibraryError
 from phalanx.checkpoint.serde.registry import TypeRegistry, default_registry, register
 from phalanx.checkpoint.serde.serializer import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_DEPTH,
     Serializer,
-    SerializerProtocol,
 )
 
 __all__ = [
     "DEFAULT_MAX_BYTES",
     "DEFAULT_MAX_DEPTH",
+    "MissingLibraryError",
     "Serializer",
     "SerializerProtocol",
     "TypeRegistry",

@@ -42,8 +42,21 @@ code  type                 payload (``raw``: the bytes as they are; otherwise ms
   50  Send                 [node, arg] or [node, arg, timeout]
   51  Command              [graph, update, resume, goto]
   52  Overwrite            [value]
-  53  Interrupt            [value, id]
+  53  Interrupt            [value, id] or [value, id, response schema]
+  60  numpy.ndarray        [dtype, [length, …], "C" or "F", its items' bytes or, of a StringDType, [text, …]]
+  61  numpy.generic        [dtype, bytes], ["str", text] or ["bytes", bytes]
+  62  pandas.Index         [class name, name, freq or None, values], ["RangeIndex", name, start, stop, step] or
+                           ["MultiIndex", [name, …], [level, …], [codes, …]]
+  63  pandas.Series        [values, index, name, {attrs}, whether labels may repeat]
+  64  pandas.DataFrame     [columns, index, [values, …], {attrs}, whether labels may repeat]
+  65  pandas' scalars      [class name, part, …]
 ====  ===================  =================================================================================
+
+A numpy dtype is described in :mod:`phalanx.checkpoint.serde.dtypes`, the values of a column or index in
+:mod:`phalanx.checkpoint.serde.columns`.
+
+What starts with the byte ``0xC1``, which msgpack never uses, is a value in a wrapping: see
+:mod:`phalanx.checkpoint.serde.wrapping`.
 """
 
 from collections.abc import Callable
@@ -90,6 +103,12 @@ SEND: Final = 50
 COMMAND: Final = 51
 OVERWRITE: Final = 52
 INTERRUPT: Final = 53
+NDARRAY: Final = 60
+NUMPY_SCALAR: Final = 61
+PANDAS_INDEX: Final = 62
+SERIES: Final = 63
+DATAFRAME: Final = 64
+PANDAS_SCALAR: Final = 65
 
 
 class Shape(Enum):

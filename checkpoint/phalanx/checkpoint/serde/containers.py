@@ -56,9 +56,13 @@ def _rebuild_deque(payload: object) -> deque[object]:
             raise malformed("deque")
 
 
+_PLAIN_FACTORIES: Final[tuple[type, ...]] = (
+    *(list, int, dict, set, float, str, bool, tuple, bytes, frozenset),
+    *(deque, Counter, OrderedDict, defaultdict),
+)
 _FACTORIES: Final[dict[str | None, Callable[[], object] | None]] = {
     None: None,
-    **{factory.__name__: factory for factory in (list, int, dict, set, float, str)},
+    **{factory.__name__: factory for factory in _PLAIN_FACTORIES},
 }
 
 
@@ -129,8 +133,15 @@ def _rebuild_interrupt(payload: object) -> Interrupt:
     match items_of(payload, "Interrupt"):
         case [value, str() as id]:
             return Interrupt(value, id)
+        case [value, str() as id, schema]:
+            return Interrupt(value, id, response_schema=schema)
         case _:
             raise malformed("Interrupt")
+
+
+def _reduce_interrupt(question: Interrupt) -> list[object]:
+    plain: list[object] = [question.value, question.id]
+    return plain if question.response_schema is None else [*plain, question.response_schema]
 
 
 def _record(code: int, cls: type[T], rebuild: Callable[[object], T], *fields: str) -> Codec:
@@ -159,6 +170,8 @@ CONTAINERS: Final[dict[type, Codec]] = {
     Send: codec(SEND, Shape.FIELDS, _reduce_send, _rebuild_send, ("node", "arg", "timeout")),
     Command: _record(COMMAND, Command, _rebuild_command, "graph", "update", "resume", "goto"),
     Overwrite: _record(OVERWRITE, Overwrite, _rebuild_overwrite, "value"),
-    Interrupt: _record(INTERRUPT, Interrupt, _rebuild_interrupt, "value", "id"),
+    Interrupt: codec(
+        INTERRUPT, Shape.FIELDS, _reduce_interrupt, _rebuild_interrupt, ("value", "id", "response_schema")
+    ),
 }
 """By exact type."""

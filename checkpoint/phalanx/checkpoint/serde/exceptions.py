@@ -10,15 +10,14 @@ end the process (``SystemExit``) or cancel a task is reported as a :class:`~phal
 """
 
 import builtins
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import ModuleType
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from phalanx import errors
 from phalanx.checkpoint.serde.codecs import items_of, malformed, named
 from phalanx.checkpoint.serde.kind import full_name
+from phalanx.checkpoint.serde.libraries import loaded
 from phalanx.checkpoint.serde.names import main_stem, stable_name
 from phalanx.errors import RemoteNodeError, RemoteTraceback, SerializationError, UnknownTypeError
 
@@ -61,26 +60,10 @@ def _in_loaded_module(module: str, qualname: str) -> object:
         return vars(builtins).get(qualname)
     if module == errors.__name__:
         return vars(errors).get(qualname)
-    found = _walk(sys.modules.get(module), qualname)
+    found = loaded(module, qualname)
     if found is None and module == main_stem():
-        found = _walk(sys.modules.get("__main__"), qualname)
+        found = loaded("__main__", qualname)
     return found
-
-
-def _walk(module: object, qualname: str) -> object:
-    found = module
-    for part in qualname.split("."):
-        found = _namespace(found).get(part)
-    return found
-
-
-def _namespace(value: object) -> Mapping[str, object]:
-    # Not getattr: a module or a metaclass can answer that with code of its own, and a lazy module would load itself.
-    if issubclass(type(value), ModuleType):
-        return cast("Mapping[str, object]", object.__getattribute__(value, "__dict__"))
-    if issubclass(type(value), type):
-        return cast("Mapping[str, object]", type.__getattribute__(cast("type", value), "__dict__"))
-    return {}
 
 
 def _is_exception_class(value: object) -> bool:

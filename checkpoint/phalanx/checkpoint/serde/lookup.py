@@ -1,26 +1,26 @@
 """The codec for a value of some type, and the words for why there is none."""
 
 import io
-import sys
 import types
+from datetime import tzinfo
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 from phalanx.checkpoint.serde.codecs import EXCEPTION, Codec, Shape, items_of, malformed, not_alone
 from phalanx.checkpoint.serde.containers import CONTAINERS
 from phalanx.checkpoint.serde.exceptions import find_exception, name_of_exception, rebuild_exception, reduce_exception
 from phalanx.checkpoint.serde.kind import Kind, full_name
 from phalanx.checkpoint.serde.kinds import KINDS, kind_of
+from phalanx.checkpoint.serde.late import LATE_CODECS, late_codec
+from phalanx.checkpoint.serde.libraries import loaded
 from phalanx.checkpoint.serde.registry import TypeRegistry
-from phalanx.checkpoint.serde.scalars import LATE_SCALARS, SCALARS
+from phalanx.checkpoint.serde.scalars import SCALARS
 from phalanx.errors import CorruptDataError, UnserializableError
 
 _BUILTIN: Final[dict[type, Codec]] = {**SCALARS, **CONTAINERS}
 _KINDS_BY_CODE: Final[dict[int, Kind]] = {kind.code: kind for kind in KINDS}
 
-BY_CODE: Final[dict[int, Codec]] = {
-    codec.code: codec for codec in (*_BUILTIN.values(), *(codec for _, codec in LATE_SCALARS.values()))
-}
+BY_CODE: Final[dict[int, Codec]] = {codec.code: codec for codec in (*_BUILTIN.values(), *LATE_CODECS)}
 """The codecs of the standard types, by ext code."""
 
 OBJECT_CODES: Final = frozenset((EXCEPTION, *_KINDS_BY_CODE))
@@ -40,11 +40,11 @@ def codec_for(value: object, registry: TypeRegistry) -> Codec:
     entry = registry.entry_of(cls)
     if entry is not None and entry.codec is not None:
         return entry.codec
-    late = LATE_SCALARS.get(cls.__name__)
-    if late is not None and getattr(sys.modules.get(late[0]), cls.__name__, None) is cls:
+    late = late_codec(cls)
+    if late is not None:
         # Kept by type from now on; the class is a module's own and lives as long as the process.
-        _BUILTIN[cls] = late[1]
-        return late[1]
+        _BUILTIN[cls] = late
+        return late
     if isinstance(value, Exception):
         name = name_of_exception(cls, registry)
         if find_exception(name, registry) is cls:
@@ -125,6 +125,10 @@ def _hint_by_class(cls: type) -> str:
     kind = kind_of(cls)
     if kind is not None and cls.__module__ != "builtins":
         return f"register the {kind.noun} with phalanx.checkpoint.serde.register or use it in the graph's state schema"
+    if tzinfo in cls.__mro__:
+        return "use a zone of the standard library: datetime.timezone or zoneinfo.ZoneInfo"
+    if loaded("numpy", "ndarray") in cast("tuple[object, ...]", cls.__mro__):
+        return "only numpy.ndarray itself travels, no subclass; store what it is made of as plain arrays"
     if hasattr(cls, "tolist"):
         return "store value.tolist()"
     return "store plain values, or make the class a dataclass and register it"

@@ -2,12 +2,15 @@
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
+from types import FunctionType
 from typing import Any, Final, Protocol, cast
 
 from phalanx.checkpoint.serde.codecs import ATTRS, DATACLASS, malformed, named
 from phalanx.checkpoint.serde.kind import MISSING, Kind, empty, full_name, laid_out_as, refuse_undeclared
 from phalanx.errors import CorruptDataError, UnserializableError
+
+_HASH: Final = "_attrs_cached_hash"
 
 
 class _Field(Protocol):
@@ -52,7 +55,20 @@ def _reduce_fields(value: object, fields: Iterable[_Field]) -> list[object]:
             state[field.name] = held
         elif field.init:
             raise UnserializableError(full_name(type(value)), hint=f"its field {field.name!r} is not set")
+    _refuse_to_lose(value, state)
     return [state]
+
+
+def _refuse_to_lose(value: object, state: Container[str]) -> None:
+    """Refuse an object that holds more than its fields; what a cached property remembers is nothing more."""
+    for name in cast("dict[str, object]", getattr(value, "__dict__", {})):
+        # Such as __orig_class__, which typing leaves in an object of a generic class.
+        if name in state or name == _HASH or (name.startswith("__") and name.endswith("__")):
+            continue
+        declared = next((vars(cls)[name] for cls in type(value).__mro__ if name in vars(cls)), None)
+        if not hasattr(declared, "__get__") or isinstance(declared, FunctionType):
+            hint = f"its attribute {name!r} is no field and would be lost; declare it, with init=False if need be"
+            raise UnserializableError(full_name(type(value)), hint=hint)
 
 
 def _rebuild_fields(
@@ -76,6 +92,14 @@ def _rebuild_fields(
     return value
 
 
+def _rebuild_attrs(cls: type, payload: list[object]) -> object:
+    value = _rebuild_fields(cls, payload, _attrs_fields(cls), _attrs_default)
+    # A class made with cache_hash=True looks for this before it hashes; it is not a field.
+    if _HASH in getattr(getattr(cls.__hash__, "__code__", None), "co_names", ()):
+        object.__setattr__(value, _HASH, None)
+    return value
+
+
 def _is_dataclass(cls: type) -> bool:
     return dataclasses.is_dataclass(cls) and laid_out_as(cls) is object
 
@@ -96,5 +120,5 @@ ATTRS_CLASSES: Final = Kind(
     "attrs class",
     _is_attrs,
     lambda value: _reduce_fields(value, _attrs_fields(type(value))),
-    lambda cls, payload: _rebuild_fields(cls, payload, _attrs_fields(cls), _attrs_default),
+    _rebuild_attrs,
 )

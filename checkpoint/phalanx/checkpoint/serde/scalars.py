@@ -231,7 +231,8 @@ def _rebuild_uuid(payload: object) -> "uuid.UUID":
 
 
 def _reduce_range(value: range) -> list[int]:
-    return [value.start, value.stop, value.step]
+    # Its parts may be truth values or of other subclasses of int, which no range needs.
+    return [int(value.start), int(value.stop), int(value.step)]
 
 
 def _rebuild_range(payload: object) -> range:

@@ -1,15 +1,13 @@
 """Which classes the values of a type annotation may consist of."""
 
-import sys
 import types
 from collections.abc import Iterator
 from inspect import get_annotations
 from typing import Annotated, ClassVar, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from phalanx.checkpoint.serde.containers import CONTAINERS
 from phalanx.checkpoint.serde.kinds import kind_of
+from phalanx.checkpoint.serde.late import is_standard
 from phalanx.checkpoint.serde.models import is_pydantic, private_names, pydantic_fields
-from phalanx.checkpoint.serde.scalars import LATE_SCALARS, SCALARS
 from phalanx.checkpoint.serde.values import is_typed_dict
 
 
@@ -58,10 +56,7 @@ def _parts(hint: object) -> Iterator[object]:
 
 def _is_storable(cls: type) -> bool:
     """Whether ``cls`` has to be registered and can be."""
-    late = LATE_SCALARS.get(cls.__name__)
-    if cls.__module__ == "builtins" or cls in SCALARS or cls in CONTAINERS or is_typed_dict(cls):
-        return False
-    if late is not None and getattr(sys.modules.get(late[0]), cls.__name__, None) is cls:
+    if is_standard(cls) or is_typed_dict(cls):
         return False
     return Exception in cls.__mro__ or kind_of(cls) is not None
 

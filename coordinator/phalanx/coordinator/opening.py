@@ -1,0 +1,130 @@
+"""Where a run begins: which stored checkpoint it takes up, and how.
+
+An outermost run takes up the thread's latest checkpoint, or the one it is pointed to. If the thread has gone on from
+that one, there are three ways to go on differently: with new input, which simply branches off; with an answer to a
+question that was asked there, which is dealt with anew; or with nothing new, which runs from a copy of the checkpoint,
+so that every task after it is a new one and runs again.
+
+A graph inside belongs to one task of the run around it. If its namespace holds a checkpoint that was made for that very
+task, it goes on there: the task was begun before, and its input is not new.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from phalanx.checkpoint.base import CheckpointTuple
+from phalanx.checkpoint.configs import CheckpointAddress
+from phalanx.coordinator.commands import as_command
+from phalanx.coordinator.recorder import pending_of
+from phalanx.coordinator.run import ANEW, Beginning
+from phalanx.coordinator.saver_access import SaverAccess
+from phalanx.types import Interrupt
+from phalanx.worker.lineage import Lineage
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a thread a run belongs.
+
+    Attributes:
+        thread_id: the thread.
+        namespace: the graph's place in it.
+        checkpoint_id: the checkpoint to begin from; ``None`` for the latest.
+        taken_from: the namespace of that checkpoint, where it is not the run's own.
+        around: the run around it; ``None`` for an outermost one.
+        parent: the namespace of the run around it, and the checkpoint that one stands at.
+        lasts: whether its state outlives the task that it is called in.
+    """
+
+    thread_id: str
+    namespace: str = ""
+    checkpoint_id: str | None = None
+    taken_from: str | None = None
+    around: Lineage | None = None
+    parent: tuple[str, str] = ("", "")
+    lasts: bool = False
+
+    def address(self, checkpoint_id: str | None = None, namespace: str | None = None) -> CheckpointAddress:
+        """A checkpoint in this thread; by default the latest of this place."""
+        return CheckpointAddress(self.thread_id, self.namespace if namespace is None else namespace, checkpoint_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a run begins with."""
+
+    found: CheckpointTuple | None = None
+    beginning: Beginning = field(default_factory=lambda: ANEW)
+
+
+async def open_place(access: SaverAccess, place: Place, given: object) -> Opened:
+    """Find the checkpoint that a run begins from.
+
+    Args:
+        access: the saver.
+        place: where the run belongs.
+        given: its input.
+
+    Raises:
+        ValueError: it is to begin from a checkpoint that the thread does not have.
+    """
+    if place.around is not None:
+        return await _open_inside(access, place, place.around)
+    if place.checkpoint_id is None:
+        return Opened(await access.get(place.address().config()))
+    found = await _pointed_to(access, place)
+    latest = await access.get(place.address().config())
+    if latest is None or _id_of(latest) == _id_of(found):
+        return Opened(found)
+    command = as_command(given)
+    if given is not None and command is None:
+        return Opened(found)
+    if command is not None and command.resume is not None and pending_of(found).questions:
+        return Opened(found, Beginning(again=True))
+    return Opened(found, Beginning(fork=True))
+
+
+async def _open_inside(access: SaverAccess, place: Place, around: Lineage) -> Opened:
+    if place.checkpoint_id is not None:
+        return Opened(await _pointed_to(access, place), Beginning(fork=True, continues=True))
+    here = place.address().config()
+    found = await access.get(here)
+    if found is not None and around.before is not None:
+        left, copy = around.before
+        if left < _id_of(found) < copy:  # of what happened after the point that the thread was set back to
+            found = await access.newest(here, lambda _: True, place.address(left).config())
+    if found is None or not _is_for(found, place):
+        return Opened(found)
+    if around.again:
+        asked = await access.newest(here, lambda each: _asked_in(each, around.answers))
+        if asked is not None:
+            return Opened(
+                asked, Beginning(again=_id_of(asked) != _id_of(found), continues=True, answers=around.answers)
+            )
+    return Opened(found, Beginning(continues=True, answers=around.answers))
+
+
+async def _pointed_to(access: SaverAccess, place: Place) -> CheckpointTuple:
+    found = await access.get(place.address(place.checkpoint_id, place.taken_from).config())
+    if found is None:
+        raise ValueError(
+            f"thread {place.thread_id!r} has no checkpoint {place.checkpoint_id!r}"
+            + (f" in namespace {place.namespace!r}" if place.namespace else "")
+            + "; get_state_history lists those it has"
+        )
+    return found
+
+
+def _is_for(found: CheckpointTuple, place: Place) -> bool:
+    """Whether a checkpoint of a graph inside was made for the task that it is called in now."""
+    namespace, checkpoint_id = place.parent
+    return not checkpoint_id or found.metadata.get("parents", {}).get(namespace) == checkpoint_id
+
+
+def _asked_in(found: CheckpointTuple, answers: Mapping[str, object]) -> bool:
+    questions: list[Interrupt] = [each for asked in pending_of(found).questions.values() for each in asked]
+    return any(question.id in answers for question in questions)
+
+
+def _id_of(found: CheckpointTuple) -> str:
+    return found.checkpoint["id"]

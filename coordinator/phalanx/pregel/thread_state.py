@@ -1,0 +1,150 @@
+"""Looking at the state that threads keep, that of graphs inside of tasks included."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from phalanx.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from phalanx.config import RunnableConfig
+from phalanx.coordinator.saver_access import SaverAccess
+from phalanx.pregel.nested import nested_graph
+from phalanx.pregel.snapshot import TaskStates, no_snapshot, planned_tasks, snapshot_of
+from phalanx.types import StateSnapshot
+from phalanx.worker.lineage import NAMESPACE_SEPARATOR, lasting, task_namespace
+
+if TYPE_CHECKING:
+    from phalanx.pregel.pregel import Pregel
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadView:
+    """A graph's state in a thread.
+
+    Attributes:
+        graph: the graph, or one inside of it.
+        config: addresses the thread, the graph's namespace in it, and maybe a checkpoint.
+    """
+
+    graph: "Pregel"
+    config: RunnableConfig
+
+    @classmethod
+    def of(cls, graph: "Pregel", config: RunnableConfig) -> "ThreadView":
+        """The view that a config asks for: of the graph itself, or of the one inside that its namespace names.
+
+        Raises:
+            ValueError: there is no such graph inside.
+        """
+        namespace = str(config.get("configurable", {}).get("checkpoint_ns") or "")
+        if not namespace:
+            return cls(graph, config)
+        names = [part for part in lasting(namespace).split(NAMESPACE_SEPARATOR) if not part.isdigit()]
+        inside = graph_inside(graph, names)
+        if inside is None:
+            known = [name for name, _ in graph.get_subgraphs(recurse=True)]
+            raise ValueError(
+                f"Subgraph {NAMESPACE_SEPARATOR.join(names)} not found: the namespace {namespace!r} leads to no graph "
+                f"inside {graph.blueprint.called}; there are: {', '.join(known) or 'none'}"
+            )
+        return cls(inside, config).at(namespace)
+
+    def at(self, namespace: str) -> "ThreadView":
+        """The same graph at a namespace; one whose state lasts keeps it where no task is named."""
+        here = lasting(namespace) if self.graph.checkpointer is True else namespace
+        configurable = {**self.config.get("configurable", {}), "checkpoint_ns": here}
+        return replace(self, config={**self.config, "configurable": configurable})
+
+    @property
+    def chosen(self) -> bool:
+        """Whether one checkpoint is asked for, rather than the latest."""
+        return "checkpoint_id" in self.config.get("configurable", {})
+
+    async def snapshot(self, access: SaverAccess, *, deep: bool) -> StateSnapshot:
+        """The state.
+
+        Args:
+            access: the saver.
+            deep: whether to show the states of graphs inside, rather than where to ask for them.
+        """
+        config = self.at(str(self.config.get("configurable", {}).get("checkpoint_ns") or "")).config
+        found = await access.get(config)
+        if found is None:
+            return no_snapshot(config)
+        states = await self._states(access, found, deep=deep)
+        return snapshot_of(self.graph.blueprint, found, chosen=self.chosen, states=states)
+
+    def from_history(self, found: CheckpointTuple) -> StateSnapshot:
+        """A state of the past."""
+        states = {task: view.address for task, view in self._inside(found).items()}
+        return snapshot_of(self.graph.blueprint, found, chosen=True, states=states)
+
+    @property
+    def address(self) -> RunnableConfig:
+        """Where to ask for this state."""
+        return {"configurable": {key: self.config["configurable"][key] for key in ("thread_id", "checkpoint_ns")}}
+
+    async def _states(self, access: SaverAccess, found: CheckpointTuple, *, deep: bool) -> TaskStates:
+        inside = self._inside(found)
+        if not deep:
+            return {task: view.address for task, view in inside.items()}
+        return {task: await view.snapshot(access, deep=True) for task, view in inside.items()}
+
+    def _inside(self, found: CheckpointTuple) -> Mapping[str, "ThreadView"]:
+        """The graphs inside of the tasks that start from a checkpoint, by task id."""
+        blueprint = self.graph.blueprint
+        graphs = {name: inner for name, node in blueprint.nodes.items() if (inner := nested_graph(node)) is not None}
+        if not graphs:
+            return {}
+        here: dict[str, Any] = found.config.get("configurable", {})
+        outer = str(here.get("checkpoint_ns", ""))
+        return {
+            task.id: ThreadView(
+                graphs[task.name],
+                {
+                    "configurable": {
+                        "thread_id": here["thread_id"],
+                        "checkpoint_ns": task_namespace(outer, task.name, task.id),
+                    }
+                },
+            )
+            for task in planned_tasks(blueprint, found)
+            if task.name in graphs
+        }
+
+
+def graph_inside(graph: "Pregel", names: list[str]) -> "Pregel | None":
+    """The graph inside of a graph's node, and inside of that one's, and so on."""
+    inside: Pregel | None = graph
+    for name in names:
+        node = None if inside is None else inside.blueprint.nodes.get(name)
+        inside = None if node is None else nested_graph(node)
+    return inside
+
+
+def history(
+    view: ThreadView,
+    saver: BaseCheckpointSaver,
+    wanted: dict[str, Any] | None,
+    before: RunnableConfig | None,
+    limit: int | None,
+) -> Iterator[StateSnapshot]:
+    """The states of a thread, newest first."""
+    for found in saver.list(_in_namespace(view.config), filter=wanted, before=before, limit=limit):
+        yield view.from_history(found)
+
+
+async def ahistory(
+    view: ThreadView,
+    saver: BaseCheckpointSaver,
+    wanted: dict[str, Any] | None,
+    before: RunnableConfig | None,
+    limit: int | None,
+) -> AsyncIterator[StateSnapshot]:
+    """:func:`history` without blocking the event loop."""
+    async for found in saver.alist(_in_namespace(view.config), filter=wanted, before=before, limit=limit):
+        yield view.from_history(found)
+
+
+def _in_namespace(config: RunnableConfig) -> RunnableConfig:
+    """The config with its namespace named: without, a saver lists those of all namespaces."""
+    return {**config, "configurable": {"checkpoint_ns": "", **config.get("configurable", {})}}

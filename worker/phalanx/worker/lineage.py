@@ -1,0 +1,131 @@
+"""What a run hands down to graphs that are called inside of its tasks: where they belong in the thread, and what was
+answered."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from phalanx.checkpoint.base import BaseCheckpointSaver
+from phalanx.types import Durability, StreamMode
+
+NAMESPACE_SEPARATOR: Final = "|"
+"""Between the levels of a namespace: ``node:task id|inner node:task id``."""
+
+_CALLS_AN_ATTEMPT: Final = 1000
+"""More calls of graphs than one attempt of a task makes, so that each attempt has namespaces of its own."""
+
+Below = Callable[[tuple[str, ...], StreamMode, object], None]
+"""Takes what a graph inside streams: its namespace, the mode, the data."""
+
+
+class LooseAnswer:
+    """An answer that was given while nothing was asked: whatever asks first takes it. Threads may share it."""
+
+    def __init__(self, *values: object) -> None:
+        self._values = [*values]
+        self._lock = threading.Lock()
+
+    def take(self) -> list[object]:
+        """The answer, the first time; after that nothing."""
+        with self._lock:
+            taken, self._values = self._values, []
+            return taken
+
+
+@dataclass(slots=True)
+class Lineage:
+    """Where a run stands among runs.
+
+    Attributes:
+        namespace: its own place in the thread; empty for the outermost.
+        saver: keeps the threads of graphs inside that have no saver of their own.
+        durability: when their checkpoints are stored.
+        parents: the checkpoints that the runs around it, and it itself, stand at, by namespace.
+        answers: what was answered, by the id of the question.
+        loose: what was answered without a question.
+        again: whether those questions were answered before, and the thread has gone on since.
+        seeds: the checkpoints that graphs inside begin from, by namespace, when the past of one is gone back to.
+        moved: where namespaces of those seeds are now, since their tasks have new ids.
+        before: the checkpoint the outermost run was set back to, and the one it went on with: what graphs inside did
+            in between is not for this run.
+        below: takes what graphs inside stream; ``None`` when nobody wants to know.
+        below_modes: the modes of what it takes.
+    """
+
+    namespace: str = ""
+    saver: BaseCheckpointSaver | None = None
+    durability: Durability | None = None
+    parents: Mapping[str, str] = field(default_factory=dict[str, str])
+    answers: Mapping[str, object] = field(default_factory=dict[str, object])
+    loose: LooseAnswer = field(default_factory=LooseAnswer)
+    again: bool = False
+    seeds: Mapping[str, str] = field(default_factory=dict[str, str])
+    moved: Mapping[str, str] = field(default_factory=dict[str, str])
+    before: tuple[str, str] | None = None
+    below: Below | None = None
+    below_modes: frozenset[StreamMode] = frozenset()
+
+
+def task_namespace(outer: str, node: str, task_id: str) -> str:
+    """The place of a task, and of the first graph called in it."""
+    own = f"{node}:{task_id}"
+    return f"{outer}{NAMESPACE_SEPARATOR}{own}" if outer else own
+
+
+def call_namespace(task: str, attempt: int, call: int) -> str:
+    """The place of a graph that a task calls.
+
+    Args:
+        task: the place of the task.
+        attempt: which attempt of the task calls it, from 1.
+        call: how many graphs this attempt has called before.
+    """
+    number = (attempt - 1) * _CALLS_AN_ATTEMPT + call
+    return f"{task}{NAMESPACE_SEPARATOR}{number}" if number else task
+
+
+def lasting(namespace: str) -> str:
+    """The place of a graph that keeps its state over runs: the nodes without the ids of their tasks."""
+    return NAMESPACE_SEPARATOR.join(part.partition(":")[0] for part in namespace.split(NAMESPACE_SEPARATOR))
+
+
+def levels(namespace: str) -> tuple[str, ...]:
+    """The namespace as streams show it: one part for each graph in a graph."""
+    return tuple(namespace.split(NAMESPACE_SEPARATOR)) if namespace else ()
+
+
+def lineage_to_plain(lineage: Lineage) -> list[object]:
+    """What workers are told of a lineage: all but what belongs to one process or one task."""
+    return [
+        lineage.saver is not None,
+        lineage.durability,
+        {**lineage.parents},
+        {**lineage.answers},
+        lineage.again,
+        {**lineage.seeds},
+        {**lineage.moved},
+        None if lineage.before is None else [*lineage.before],
+    ]
+
+
+def lineage_from_plain(told: object, namespace: str, saver: BaseCheckpointSaver | None) -> Lineage:
+    """The lineage in a worker.
+
+    Args:
+        told: what :func:`lineage_to_plain` made.
+        namespace: of the run.
+        saver: keeps threads from here.
+    """
+    kept, durability, parents, answers, again, seeds, moved, before = cast("list[Any]", told)
+    return Lineage(
+        namespace,
+        saver if kept else None,
+        durability,
+        parents,
+        answers,
+        again=again,
+        seeds=seeds,
+        moved=moved,
+        before=None if before is None else tuple(before),
+    )

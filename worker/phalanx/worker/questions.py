@@ -1,0 +1,64 @@
+"""What a task asks: the ids that answers are addressed to, and what an answer must be."""
+
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from pydantic import TypeAdapter, ValidationError
+from xxhash import xxh3_128_hexdigest
+
+from phalanx.errors import mark_invalid_resume
+
+
+def question_id(namespace: str, number: int) -> str:
+    """The id of a task's n-th question, from 0: the same whenever the task runs, and of no other question."""
+    place = namespace if number == 0 else f"{namespace}|{number}"
+    return xxh3_128_hexdigest(place.encode("utf-8", "surrogatepass"))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSchema:
+    """What an answer must be.
+
+    Attributes:
+        shown: as a JSON schema, for whoever answers.
+        adapter: checks an answer; ``None`` when nothing is checked.
+    """
+
+    shown: dict[str, Any] | None
+    adapter: "TypeAdapter[Any] | None"
+
+    @classmethod
+    def of(cls, schema: object) -> "AnswerSchema":
+        """The schema that ``interrupt`` was given: a type, a JSON schema, or nothing.
+
+        Raises:
+            TypeError: it is none of these, or no schema can be made of the type.
+        """
+        if schema is None:
+            return NO_SCHEMA
+        if isinstance(schema, dict):
+            return cls(schema, None)  # pyright: ignore[reportUnknownArgumentType]
+        try:
+            adapter: TypeAdapter[Any] = TypeAdapter(cast("type[Any]", schema))
+            return cls(adapter.json_schema(), adapter)
+        except Exception as error:
+            raise TypeError(
+                f"response_schema must be a JSON schema (a dict) or a type that pydantic can check; got {schema!r}"
+            ) from error
+
+    def checked(self, answer: object) -> object:
+        """The answer as what it must be.
+
+        Raises:
+            pydantic.ValidationError: it does not fit.
+        """
+        if self.adapter is None:
+            return answer
+        try:
+            return self.adapter.validate_python(answer)
+        except ValidationError as error:
+            mark_invalid_resume(error)
+            raise
+
+
+NO_SCHEMA: Final = AnswerSchema(None, None)
