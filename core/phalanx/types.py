@@ -197,7 +197,7 @@ class Send:
     arg: Any
     timeout: TimeoutPolicy | None
 
-    def __init__(self, node: str, arg: Any, *, timeout: "float | timedelta | TimeoutPolicy | None" = None) -> None:
+    def __init__(self, node: str, arg: Any, timeout: "float | timedelta | TimeoutPolicy | None" = None) -> None:
         self.node = node
         self.arg = arg
         self.timeout = TimeoutPolicy.coerce(timeout)

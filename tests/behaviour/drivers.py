@@ -1,8 +1,8 @@
-"""The three ways to run a graph, behind one small interface, so that a test says its rule once."""
+"""The ways to run a graph, behind one small interface, so that a test says its rule once."""
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from phalanx.checkpoint.base import BaseCheckpointSaver
@@ -10,10 +10,11 @@ from phalanx.checkpoint.memory import InMemorySaver
 from phalanx.config import RunnableConfig
 from phalanx.graph import CompiledStateGraph, StateGraph
 from phalanx.testing.in_process import InProcessCluster
-from phalanx.types import StateSnapshot
+from phalanx.types import StateSnapshot, StateUpdate
 
 T = TypeVar("T")
 Graph = CompiledStateGraph[Any]
+Supersteps = Sequence[Sequence[StateUpdate]]
 
 _numbers: Final = itertools.count(1)
 
@@ -46,12 +47,20 @@ class Drive(Protocol):
         """Run a graph and give each item of its stream to ``reader`` as it comes."""
         ...
 
-    def get_state(self, graph: Graph, config: RunnableConfig) -> StateSnapshot:
+    def get_state(self, graph: Graph, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
         """The state of a thread."""
         ...
 
-    def history(self, graph: Graph, config: RunnableConfig) -> list[StateSnapshot]:
+    def history(self, graph: Graph, config: RunnableConfig, **options: Any) -> list[StateSnapshot]:
         """The states of a thread, newest first."""
+        ...
+
+    def update(self, graph: Graph, config: RunnableConfig, values: Any, as_node: str | None = None) -> RunnableConfig:
+        """Change a thread's state from outside."""
+        ...
+
+    def bulk_update(self, graph: Graph, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
+        """Change a thread's state from outside, superstep by superstep."""
         ...
 
     def keeping(self, builder: StateGraph[Any], **options: Any) -> Graph:
@@ -74,11 +83,17 @@ class Inline:
         for item in graph.stream(given):
             reader(item)
 
-    def get_state(self, graph: Graph, config: RunnableConfig) -> StateSnapshot:
-        return graph.get_state(config)
+    def get_state(self, graph: Graph, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+        return graph.get_state(config, subgraphs=subgraphs)
 
-    def history(self, graph: Graph, config: RunnableConfig) -> list[StateSnapshot]:
-        return [*graph.get_state_history(config)]
+    def history(self, graph: Graph, config: RunnableConfig, **options: Any) -> list[StateSnapshot]:
+        return [*graph.get_state_history(config, **options)]
+
+    def update(self, graph: Graph, config: RunnableConfig, values: Any, as_node: str | None = None) -> RunnableConfig:
+        return graph.update_state(config, values, as_node)
+
+    def bulk_update(self, graph: Graph, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
+        return graph.bulk_update_state(config, supersteps)
 
     def keeping(self, builder: StateGraph[Any], **options: Any) -> Graph:
         return compiled(builder, InMemorySaver(), **options)
@@ -102,8 +117,17 @@ class InlineAsync(Inline):
 
         asyncio.run(read_all())
 
-    def get_state(self, graph: Graph, config: RunnableConfig) -> StateSnapshot:
-        return asyncio.run(graph.aget_state(config))
+    def get_state(self, graph: Graph, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+        return asyncio.run(graph.aget_state(config, subgraphs=subgraphs))
+
+    def history(self, graph: Graph, config: RunnableConfig, **options: Any) -> list[StateSnapshot]:
+        return asyncio.run(_gathered(graph.aget_state_history(config, **options)))
+
+    def update(self, graph: Graph, config: RunnableConfig, values: Any, as_node: str | None = None) -> RunnableConfig:
+        return asyncio.run(graph.aupdate_state(config, values, as_node))
+
+    def bulk_update(self, graph: Graph, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
+        return asyncio.run(graph.abulk_update_state(config, supersteps))
 
 
 async def _gathered(items: AsyncIterator[T]) -> list[T]:
@@ -127,11 +151,17 @@ class OnCluster(Inline):
     def read(self, graph: Graph, given: object, reader: Callable[[Any], None]) -> None:
         super().read(graph.with_cluster(self.cluster), given, reader)
 
-    def get_state(self, graph: Graph, config: RunnableConfig) -> StateSnapshot:
-        return graph.with_cluster(self.cluster).get_state(config)
+    def get_state(self, graph: Graph, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+        return super().get_state(graph.with_cluster(self.cluster), config, subgraphs=subgraphs)
 
-    def history(self, graph: Graph, config: RunnableConfig) -> list[StateSnapshot]:
-        return [*graph.with_cluster(self.cluster).get_state_history(config)]
+    def history(self, graph: Graph, config: RunnableConfig, **options: Any) -> list[StateSnapshot]:
+        return super().history(graph.with_cluster(self.cluster), config, **options)
+
+    def update(self, graph: Graph, config: RunnableConfig, values: Any, as_node: str | None = None) -> RunnableConfig:
+        return super().update(graph.with_cluster(self.cluster), config, values, as_node)
+
+    def bulk_update(self, graph: Graph, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
+        return super().bulk_update(graph.with_cluster(self.cluster), config, supersteps)
 
     def keeping(self, builder: StateGraph[Any], **options: Any) -> Graph:
         return compiled(builder, **options)

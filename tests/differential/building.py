@@ -17,6 +17,8 @@ from tests.differential.plans import (
 )
 from tests.differential.states import LibraryName, canonical, library, schemas, seen
 
+from phalanx.errors import RemoteNodeError
+
 _MOST_GENERATIONS: Final = 2  # a packet's task makes packets only this often, so that fan-outs stay small
 
 
@@ -28,6 +30,13 @@ _ERRORS: Final[dict[str, type[Exception]]] = {
     **{kind.__name__: kind for kind in (ValueError, KeyError, RuntimeError, ConnectionError)},
     "OwnError": OwnError,
 }
+
+
+def refusal_from_afar(error: object) -> str | None:
+    """The text of pydantic's error, if it came from a cluster: as another one, not being made of its arguments."""
+    if isinstance(error, RemoteNodeError) and error.type_name == "pydantic_core._pydantic_core:ValidationError":
+        return error.message
+    return None
 
 
 class Book:
@@ -138,7 +147,12 @@ class Build:
         return self.types.RetryPolicy(0.0001, 1.0, 0.0001, retry.most, False, **chosen)
 
     def _cache_policy(self) -> Any:
-        return self.types.CachePolicy(key_func=canonical)
+        """One cache serves the graphs inside too, and nodes of one name in several of them are not kept apart."""
+
+        def key(given: object) -> str:
+            return f"{self.inside} {canonical(given)}"
+
+        return self.types.CachePolicy(key_func=key)
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
@@ -155,7 +169,8 @@ class Build:
     def _handler(self, name: str, answer: Answer) -> Any:
         def handle(state: Any, config: Any, runtime: Any, error: Any) -> Any:
             # Theirs knows only the text of an error from an earlier run.
-            told: str = error.error if isinstance(error.error, str) else repr(error.error)
+            known: str | None = error.error if isinstance(error.error, str) else refusal_from_afar(error.error)
+            told = known or repr(error.error)
             name_seen = f"{name}'s handler of {error.node}: {told.partition('(')[0]}"
             return self._acted(name_seen, answer, state, config, runtime)
 

@@ -132,8 +132,24 @@ class GraphPlan:
 
     @property
     def nests_often(self) -> bool:
-        """Whether several tasks may run a graph, so that several graphs may fail side by side."""
-        return sum(1 for node in self.nodes if node.inner) > 1
+        """Whether several tasks may run a graph, so that several graphs may fail side by side.
+
+        That is so with several of them, if packets lead to one, which may then run beside itself, and inside one.
+        """
+        inner = [number for number, node in enumerate(self.nodes) if node.inner]
+        often = any(node.inner.nests_often for node in self.nodes if node.inner)
+        return often or len(inner) > 1 or not self._sent_to.isdisjoint(inner)
+
+    @property
+    def _sent_to(self) -> set[int]:
+        """The nodes that packets may lead to."""
+        answers = [self.default_handler, *(answer for node in self.nodes for answer in (node.answer, node.handler))]
+        inside = [node.answer for outer in self.nodes if outer.inner for node in outer.inner.nodes]
+        answers += [answer for answer in inside if answer.form == "up"]
+        targets = [target for answer in answers if answer for target in answer.gotos]
+        targets += [target for branch in self.branches for target in (*branch.early, *branch.late)]
+        targets += [target for turn in self.turns for target in turn.gotos]
+        return {target.node % len(self.nodes) for target in targets if target.kind == "send"}
 
     @property
     def handles(self) -> bool:

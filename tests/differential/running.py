@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.differential.bare_graphs import BareBuild, BarePlan
-from tests.differential.building import Book, Build
+from tests.differential.building import Book, Build, refusal_from_afar
 from tests.differential.plans import GraphPlan, Turn
 from tests.differential.states import LibraryName, canonical, library
 
@@ -94,8 +94,12 @@ class Running:
                 chunks = self.graph.astream(given, self.config, stream_mode=modes, **self.options)
                 self.loop.run(self._atake(shown, chunks))
         except Exception as error:
-            text = str(error).split("\n")[0]
-            shown.error = (type(error).__name__, _WRONG if text.startswith(_WRONG) else text)
+            refusal = refusal_from_afar(error)
+            text = (refusal or str(error)).split("\n")[0]
+            shown.error = (
+                "ValidationError" if refusal else type(error).__name__,
+                _WRONG if text.startswith(_WRONG) else text,
+            )
         shown.executed = sorted(self.book.executed)
         shown.raised = sorted(self.book.raised)
         shown.updates = [sorted(block) for block in shown.updates]

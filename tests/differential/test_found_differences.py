@@ -1,17 +1,31 @@
 """What random graphs have found, made small: the same on both libraries, or different on purpose."""
 
+import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.differential.bare_graphs import BareNode, BarePlan, Entry
 from tests.differential.comparing import check_same_behaviour
-from tests.differential.plans import Answer, Failure, GraphPlan, NodePlan, Target, Turn
+from tests.differential.plans import Answer, BranchPlan, Failure, GraphPlan, NodePlan, Target, Turn
 from tests.differential.running import AnyPlan, Running, Shown
-from tests.differential.states import LIBRARIES
+from tests.differential.states import LIBRARIES, LibraryName, library
+from typing_extensions import TypedDict
+
+
+class Answered(TypedDict):
+    value: str
+
 
 COMMAND = Turn((("value", 5),), as_command=True)
 FAILS = Failure()
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
 
 
 @pytest.mark.parametrize("turns", [(COMMAND, Turn((("log", ["x"]),))), (replace(COMMAND, gotos=(Target("node"),)),)])
@@ -56,6 +70,42 @@ def test_difference_a_failing_step_shows_what_its_tasks_wrote() -> None:
     assert (len(mine.values), len(theirs.values)) == (1, 0)
 
 
+def test_difference_what_a_node_wrote_whose_path_failed_is_not_kept_beside_its_handler_s_writes() -> None:
+    # The path is to read the state with the node's write in it, which the state's class refuses.
+    nodes = (NodePlan(), NodePlan(Answer(("bad",)), handler=Answer(("log",))))
+    branch = BranchPlan(1, late=(Target("node"),))
+    plan = GraphPlan(nodes, entries=(1,), branches=(branch,), state="pydantic")
+    mine, theirs = (after(name, plan) for name in LIBRARIES)
+
+    assert mine.error is None
+    assert theirs.error is None
+    assert mine.values == [{"log": ["b0"], "count": 0}]
+    assert theirs.values == [{"value": "b's", "log": ["b0"], "count": 0}]
+
+
+@pytest.mark.parametrize("coroutine", [False, True])
+def test_difference_coroutine_nodes_of_one_name_in_two_graphs_do_not_share_what_a_cache_remembers(
+    coroutine: bool, loop: asyncio.Runner
+) -> None:
+    mine, theirs = (answers_with_one_cache(name, coroutine, loop) for name in LIBRARIES)
+
+    assert mine == ["first", "second"]
+    assert theirs == (["first", "first"] if coroutine else mine)
+
+
+def test_difference_of_the_errors_of_two_graphs_in_one_step_it_is_not_luck_which_is_raised() -> None:
+    # One of the tasks, the packet's, is given what its graph can take, and goes round; the other is not.
+    round_and_round = GraphPlan((NodePlan(),), edges=((0, 0),), keep=False)
+    packet = NodePlan(Answer(form="command", gotos=(Target("send"),)))
+    plan = GraphPlan((NodePlan(inner=round_and_round), packet), entries=(1,), edges=((1, 0),), state="root")
+
+    mine, theirs = ({name_of_error(after(name, plan)) for _ in range(5)} for name in LIBRARIES)
+
+    assert mine == {"InvalidUpdateError"}
+    assert theirs <= {"InvalidUpdateError", "GraphRecursionError"}
+    check_same_behaviour(plan)
+
+
 def test_difference_a_dict_of_one_channel_is_not_confused_with_its_bare_value() -> None:
     plan = BarePlan((BareNode(("x",)), BareNode(("x",), alone=False)))
     mine, theirs = (after(name, plan) for name in LIBRARIES)
@@ -71,6 +121,31 @@ def test_difference_a_node_of_a_channel_that_nobody_wrote_is_not_shown_as_due() 
     assert (state(mine)["next"], state(theirs)["next"]) == ((), ("n1",))
 
 
+def answers_with_one_cache(name: LibraryName, coroutine: bool, loop: asyncio.Runner) -> list[str]:
+    """What two graphs come to that share a cache, each of one node, of the same name but another function."""
+    parts = library(name)
+
+    def first(state: Any) -> dict[str, str]:
+        return {"value": "first"}
+
+    def second(state: Any) -> dict[str, str]:
+        return {"value": "second"}
+
+    async def afirst(state: Any) -> dict[str, str]:
+        return first(state)
+
+    async def asecond(state: Any) -> dict[str, str]:
+        return second(state)
+
+    cache, answers = parts.cache(), list[str]()
+    for action in (afirst, asecond) if coroutine else (first, second):
+        builder = parts.graph.StateGraph(Answered)
+        builder.add_node("a", action, cache_policy=parts.types.CachePolicy())
+        builder.add_edge(parts.graph.START, "a")
+        answers.append(loop.run(builder.compile(cache=cache).ainvoke({"value": "given"}))["value"])
+    return answers
+
+
 def after(name: Any, plan: AnyPlan, *, again: bool = False) -> Shown:
     """What the last run of a graph shows, or one that goes on after it."""
     running = Running(name, plan)
@@ -79,6 +154,10 @@ def after(name: Any, plan: AnyPlan, *, again: bool = False) -> Shown:
         shown = running.go_on()
     shown.history = running.history()
     return shown
+
+
+def name_of_error(shown: Shown) -> str:
+    return shown.error[0] if shown.error else ""
 
 
 def state(shown: Shown) -> dict[str, Any]:

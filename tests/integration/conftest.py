@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 from redis import Redis
 from tests.integration.keyspace import Keyspace, is_kept
+from tests.integration.servers import any_binary, cluster_of_three, one_server, redis_binary
 
 from phalanx.checkpoint.redis.client import connect
 from phalanx.coordinator.local import LocalServer
@@ -33,6 +34,36 @@ def server() -> Iterator[LocalServer]:
 def client(server: LocalServer) -> Iterator[Redis]:
     """One connection pool for all tests."""
     connected = connect(server.url)
+    yield connected
+    connected.close()
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """The system's Redis, for what must not work on the embedded server alone."""
+    with one_server(redis_binary()) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def redis_client(redis_url: str) -> Iterator[Redis]:
+    """A connection pool to it."""
+    connected = connect(redis_url)
+    yield connected
+    connected.close()
+
+
+@pytest.fixture(scope="session")
+def cluster_url() -> Iterator[str]:
+    """A Redis Cluster of three masters."""
+    with cluster_of_three(any_binary()) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def cluster_client(cluster_url: str) -> Iterator[Redis]:
+    """A client of it."""
+    connected = connect(cluster_url)
     yield connected
     connected.close()
 

@@ -1,14 +1,14 @@
-"""What holds for every SQL saver that lives on an event loop: tests to inherit, and a loop in a thread to ask it from."""
+"""What holds for every SQL saver that lives on an event loop: tests to inherit, and a loop that runs elsewhere."""
 
 import asyncio
 import random
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
 import pytest
-from tests.integration.sql_saver_rules import LARGE, at, made
+from tests.integration.sql_saver_support import LARGE, at, made
 from typing_extensions import TypedDict
 
 from phalanx.checkpoint.sql import SaverUnavailableError, SyncCallOnLoopError
@@ -46,7 +46,7 @@ class LoopThread:
 
 
 @contextmanager
-def on_loop_elsewhere(database: LoopDatabase) -> Iterator[LoopSaver]:
+def on_loop_elsewhere(database: LoopDatabase) -> Generator[LoopSaver, None, None]:
     """A saver whose loop runs in another thread."""
     thread = LoopThread()
     opened = database.loop_saver()
@@ -65,7 +65,7 @@ async def _left(opened: AbstractAsyncContextManager[Any]) -> None:
     await opened.__aexit__(None, None, None)
 
 
-class State(TypedDict, total=False):
+class State(TypedDict):
     """The state of a small graph."""
 
     number: int
@@ -77,9 +77,14 @@ class LoopSaverRules:
     def test_a_blocking_call_on_its_own_loop_is_refused_with_what_to_do(self, database: LoopDatabase) -> None:
         async def use() -> None:
             async with database.loop_saver() as saver:
-                for call in (saver.get_tuple, saver.delete_thread, lambda where: [*saver.list(where)]):
+                calls: list[Callable[[], object]] = [
+                    lambda: saver.get_tuple(at()),
+                    lambda: [*saver.list(at())],
+                    lambda: saver.delete_thread("t"),
+                ]
+                for call in calls:
                     with pytest.raises(SyncCallOnLoopError, match="aget_tuple"):
-                        call(at())  # type: ignore[operator]
+                        call()
 
         asyncio.run(use())
 
@@ -169,8 +174,11 @@ class LoopSaverRules:
                 raise ValueError(failures.pop())
             return {"number": 2 * state["number"]}
 
+        def add(state: State) -> State:
+            return {"number": state["number"] + 1}
+
         builder = StateGraph(State)
-        builder.add_node("add", lambda state: {"number": state["number"] + 1})  # pyright: ignore
+        builder.add_node("add", add)
         builder.add_node("double", double)
         builder.add_edge(START, "add")
         builder.add_edge("add", "double")

@@ -3,150 +3,37 @@
 import multiprocessing
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, Final, Protocol
+from typing import Any
 
 import pytest
+from tests.integration.sql_saver_support import (
+    INJECTIONS,
+    LARGE,
+    TABLES,
+    Clock,
+    Counting,
+    Database,
+    at,
+    chain,
+    counts,
+    dangling,
+    made,
+    put,
+    set_up,
+    steps,
+    use_inherited,
+    write_chain,
+)
 
-from phalanx.checkpoint.base import Checkpoint
-from phalanx.checkpoint.ids import checkpoint_id
 from phalanx.checkpoint.retention import Retention
-from phalanx.checkpoint.serde import Serializer
 from phalanx.checkpoint.sql import SchemaVersionError
 from phalanx.checkpoint.sql.saver import SqlSaver
-from phalanx.config import RunnableConfig
 from phalanx.errors import CorruptDataError, UnserializableError
 from phalanx.protocol.names import TASKS
 from phalanx.types import Send
-
-LARGE: Final = ["text" * 5_000]
-TABLES: Final = ("threads", "checkpoints", "writes", "blobs", "refs")
-INJECTIONS: Final = (
-    *("' OR '1'='1", "source') = 'x' OR 1=1 --", "'; DROP TABLE phalanx_checkpoints; --", "a' UNION SELECT 1 --"),
-    *('"', "\\", "?", "%s", "%", ":name", "$1", "$.a", "a.b", "[0]", "{}", "\x00", "\ud83d", "🦉", ""),
-)
-
-
-class Database(Protocol):
-    """An empty database, savers over it, and what its tests look up in it."""
-
-    def saver(self, **options: Any) -> AbstractContextManager[SqlSaver]:
-        """A saver with a connection of its own."""
-        ...
-
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement that is run on a connection of its own."""
-        ...
-
-    def opener(self) -> Callable[[], AbstractContextManager[SqlSaver]]:
-        """What makes a saver in another process."""
-        ...
-
-
-class Clock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@dataclass
-class Counting:
-    """A serializer of another kind than ours, which counts what it is given."""
-
-    inner: Serializer = field(default_factory=Serializer)
-    given: list[object] = field(default_factory=list[object])
-
-    def dumps_typed(self, obj: object) -> tuple[str, bytes]:
-        self.given.append(obj)
-        tag, data = self.inner.dumps_typed(obj)
-        return f"counted+{tag}", data[::-1]
-
-    def loads_typed(self, data: tuple[str, bytes]) -> object:
-        tag, packed = data
-        return self.inner.loads_typed((tag.removeprefix("counted+"), packed[::-1]))
-
-
-def at(thread: str = "t", checkpoint: str | None = None, namespace: str = "") -> RunnableConfig:
-    """The config that addresses a thread, or a checkpoint in it."""
-    configurable: dict[str, Any] = {"thread_id": thread, "checkpoint_ns": namespace}
-    return {"configurable": {**configurable, "checkpoint_id": checkpoint} if checkpoint else configurable}
-
-
-def made(values: dict[str, Any], versions: dict[str, Any] | None = None, identity: str | None = None) -> Checkpoint:
-    """A checkpoint."""
-    return {
-        "v": 4,
-        "id": identity or checkpoint_id(0),
-        "ts": "2026-01-01T00:00:00+00:00",
-        "channel_values": values,
-        "channel_versions": dict.fromkeys(values, 1) if versions is None else versions,
-        "versions_seen": {},
-        "updated_channels": None,
-    }
-
-
-def put(
-    saver: SqlSaver,
-    where: RunnableConfig,
-    values: dict[str, Any],
-    versions: dict[str, Any] | None = None,
-    *,
-    new: set[str] | None = None,
-    identity: str | None = None,
-    **metadata: Any,
-) -> RunnableConfig:
-    """Store a checkpoint in which the channels of ``new`` have changed; all, if not given. Its config."""
-    checkpoint = made(values, versions, identity)
-    changed = {name: checkpoint["channel_versions"][name] for name in (values if new is None else new)}
-    return saver.put(where, checkpoint, {"source": "loop", "step": 0, **metadata}, changed)  # type: ignore[typeddict-item]
-
-
-def chain(saver: SqlSaver, count: int, where: RunnableConfig | None = None) -> list[RunnableConfig]:
-    """Store checkpoints of numbers, each with a large value of its own and a write; each the parent of the next."""
-    configs = [where or at()]
-    for number in range(count):
-        values = {"number": number, "large": [*LARGE, number]}
-        configs.append(put(saver, configs[-1], values, dict.fromkeys(values, number + 1), step=number))
-        saver.put_writes(configs[-1], [("number", number), ("large", [*LARGE, number + 1])], f"task {number}")
-    return configs[1:]
-
-
-def steps(saver: SqlSaver, where: RunnableConfig | None = None) -> list[int | None]:
-    """The steps of a thread's checkpoints, newest first."""
-    return [found.metadata.get("step") for found in saver.list(where or at())]
-
-
-def counts(database: Database) -> dict[str, int]:
-    """How many rows each table has."""
-    return {table: database.query(f"SELECT COUNT(*) FROM phalanx_{table}")[0][0] for table in TABLES}
-
-
-def write_chain(opener: Callable[[], AbstractContextManager[SqlSaver]], name: str, turns: int = 25) -> list[str]:
-    """Runs in another process: store a branch of its own in the thread that all share; the ids."""
-    identities: list[str] = []
-    with opener() as saver:
-        where = at()
-        for turn in range(turns):
-            values = {"of": name, "turn": turn, "large": LARGE}
-            new = {"of", "turn"} if turn else None
-            where = put(saver, where, values, {"of": 1, "turn": turn + 1, "large": 1}, new=new)
-            saver.put_writes(where, [("large", LARGE), ("turn", turn)], f"task of {name}")
-            identities.append(str(where.get("configurable", {})["checkpoint_id"]))
-    return identities
-
-
-def set_up(opener: Callable[[], AbstractContextManager[SqlSaver]]) -> int:
-    """Runs in another process: be among the first to use a database."""
-    with opener() as saver:
-        return len([*saver.list(None)])
 
 
 class SqlSaverRules:
@@ -283,6 +170,17 @@ class SqlSaverRules:
             assert found is not None
             assert found["channel_values"] == {"number": 7, "large": LARGE}
 
+    def test_a_filter_finds_all_that_match_whatever_lies_between(self, saver: SqlSaver) -> None:
+        where = at()
+        for number in range(600):
+            about = {"step": number, "common": True, "rare": number % 150 == 7}
+            where = put(saver, where, {"number": number}, {"number": number + 1}, new=None, identity=None, **about)
+        assert [found.metadata.get("step") for found in saver.list(at(), filter={"rare": True})] == [457, 307, 157, 7]
+        common = saver.list(at(), filter={"common": True})
+        assert [found.metadata.get("step") for found in common] == [*range(599, -1, -1)]
+        assert len([*saver.list(at(), filter={"common": True}, limit=40)]) == 40
+        assert [*saver.list(at(), filter={"common": False})] == []
+
     # --- names and filters are data -----------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("name", INJECTIONS, ids=ascii)
@@ -378,6 +276,17 @@ class SqlSaverRules:
         with ProcessPoolExecutor(3, multiprocessing.get_context("spawn")) as pool:
             assert [*pool.map(set_up, repeat(database.opener(), 6))] == [0] * 6
 
+    @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # other tests' threads may be alive
+    def test_a_forked_process_is_kept_from_its_parent_s_connection(self, saver: SqlSaver) -> None:
+        chain(saver, 1)
+        context = multiprocessing.get_context("fork")
+        outcome: multiprocessing.SimpleQueue[str] = context.SimpleQueue()
+        child = context.Process(target=use_inherited, args=(saver, outcome))
+        child.start()
+        assert "forked" in outcome.get()
+        child.join()
+        assert steps(saver) == [0]
+
     # --- at the same time ---------------------------------------------------------------------------------------------
 
     def test_two_processes_may_write_one_thread(self, database: Database, saver: SqlSaver) -> None:
@@ -407,16 +316,12 @@ class SqlSaverRules:
             with database.saver() as saver:
                 start.wait()
                 for number in range(40):
-                    where = put(saver, at(), {"number": number, "large": LARGE if number % 2 else number})
-                    found = saver.get(where)
-                    assert found is None or found["channel_values"]["number"] == number
+                    put(saver, at(), {"number": number, "large": LARGE if number % 2 else number})
 
         with ThreadPoolExecutor(3) as pool:
             for done in [pool.submit(prune), pool.submit(write), pool.submit(write)]:
                 done.result()
-        with database.saver() as saver:
-            saver.prune(["t"])
-            assert len([*saver.list(at())]) == 1
+        assert dangling(database) == 0
 
     def test_many_threads_may_use_one_saver(self, saver: SqlSaver) -> None:
         def use(number: int) -> list[int | None]:

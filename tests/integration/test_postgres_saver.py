@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import os
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, Final, cast
@@ -14,7 +15,9 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from tests.integration.loop_saver_rules import LoopSaverRules, OwnConnectionRules
 from tests.integration.postgres_server import NoPostgresError, PostgresServer
-from tests.integration.sql_saver_rules import LARGE, SqlSaverRules, at, chain, put, steps
+from tests.integration.sql_saver_rules import SqlSaverRules
+from tests.integration.sql_saver_support import LARGE, at, chain, dangling, put, steps
+from tests.support import wait_until
 
 from phalanx.checkpoint.postgres import PostgresSaver
 from phalanx.checkpoint.postgres.aio import AsyncPostgresSaver
@@ -56,6 +59,10 @@ class Schema:
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.conn_string) as connection:
             return connection.execute(sql.encode()).fetchall()
+
+    def waiting(self) -> bool:
+        """Whether someone waits for someone else's transaction."""
+        return bool(self.query("SELECT 1 FROM pg_locks WHERE NOT granted"))
 
     def opener(self) -> Callable[[], AbstractContextManager[SqlSaver]]:
         return partial(PostgresSaver.from_conn_string, self.conn_string)
@@ -160,6 +167,26 @@ def test_a_pool_outlives_its_server(database: Schema, postgres: PostgresServer) 
         assert steps(saver) == [1, 0]
         with pytest.raises(SaverUnavailableError, match="closed"):
             single.get_tuple(at())
+
+
+# --- at the same time -------------------------------------------------------------------------------------------------
+
+
+def test_nobody_forgets_a_blob_that_a_transaction_under_way_begins_to_use(database: Schema) -> None:
+    with database.opener()() as pruning, psycopg.connect(database.conn_string) as connection:
+        put(pruning, at(), {"large": LARGE})
+        put(pruning, at(), {"large": None})
+        connection.execute("SELECT 1")  # a transaction is open, so that what is stored next is not to be seen yet
+        put(PostgresSaver(connection), at(), {"large": LARGE})
+        with ThreadPoolExecutor(1) as pool:
+            pruned = pool.submit(pruning.prune, ["t"])
+            wait_until(lambda: pruned.done() or database.waiting(), "the pruning waits for the transaction")
+            connection.commit()
+            pruned.result()
+        assert dangling(database) == 0
+        found = pruning.get(at())
+        assert found is not None
+        assert found["channel_values"] == {"large": LARGE}
 
 
 # --- connections of the user's own ------------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
 """Threads in the server stay small: blobs, retention and expiry, beside runs and other savers that write meanwhile."""
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-from tests.integration.keyspace import Keyspace
+from tests.integration.keyspace import Keyspace, is_kept
 from tests.support import wait_until
 
 from phalanx.checkpoint.base import Checkpoint, CheckpointMetadata
@@ -25,6 +25,18 @@ from phalanx.protocol.outcome import Outcome, OutcomeKind, PackedWrite
 from phalanx.types import Send
 
 DAY_S = 24 * 3600
+
+
+@pytest.fixture(params=["valkey", "redis", "redis cluster"])
+def keyspace(request: pytest.FixtureRequest, keyspace: Keyspace) -> Iterator[Keyspace]:
+    """The test's own keys, on each kind of server. None stays for ever that is not a thread's."""
+    space = keyspace
+    if request.param != "valkey":
+        kind = "redis" if request.param == "redis" else "cluster"
+        url, client = request.getfixturevalue(f"{kind}_url"), request.getfixturevalue(f"{kind}_client")
+        space = Keyspace(url, client, keyspace.prefix)
+    yield space
+    assert all(is_kept(name) for name in space.lasting())
 
 
 @pytest.fixture

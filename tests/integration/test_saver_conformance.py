@@ -7,31 +7,12 @@ from typing import Any, Final
 import pytest
 from redis import Redis
 from tests.integration.keyspace import Keyspace, is_kept
-from tests.integration.servers import any_binary, cluster_of_three, one_server, redis_binary
 
 from phalanx.checkpoint.redis import RedisSaver
-from phalanx.checkpoint.redis.client import connect, scanned
+from phalanx.checkpoint.redis.client import scanned
 from phalanx.testing.saver_conformance import SaverConformance
 
 _numbers: Final = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def redis_client() -> Iterator[Redis]:
-    """The system's Redis."""
-    with one_server(redis_binary()) as url:
-        client = connect(url)
-        yield client
-        client.close()
-
-
-@pytest.fixture(scope="module")
-def cluster_client() -> Iterator[Redis]:
-    """A Redis Cluster."""
-    with cluster_of_three(any_binary()) as url:
-        client = connect(url)
-        yield client
-        client.close()
 
 
 def saver_on(client: Redis) -> Iterator[RedisSaver]:

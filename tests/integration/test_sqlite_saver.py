@@ -12,7 +12,8 @@ from typing import Any
 import aiosqlite
 import pytest
 from tests.integration.loop_saver_rules import OwnConnectionRules, on_loop_elsewhere
-from tests.integration.sql_saver_rules import SqlSaverRules, at, chain, made, put, steps
+from tests.integration.sql_saver_rules import SqlSaverRules
+from tests.integration.sql_saver_support import at, chain, made, put, steps
 
 from phalanx.checkpoint.sql import SaverUnavailableError
 from phalanx.checkpoint.sql.on_loop import LoopSaver

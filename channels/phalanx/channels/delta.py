@@ -5,13 +5,17 @@ channel is stored as what each superstep wrote, with the whole value in between 
 the last whole value by reducing all later writes in one call. That call gives what the calls of the single supersteps
 gave if the reducer does not care how its writes are batched: ``reduce(reduce(v, a), b) == reduce(v, a + b)``.
 
-The channel knows how to fold, replay and mark a snapshot. When to take one, and where writes are kept, is up to the
-saver; after a superstep with an ``Overwrite`` it must take one, since replay keeps the writes behind an overwrite
-that the superstep itself dropped.
+The channel knows how to fold, replay and mark a snapshot, and how much was written since the last one. Where writes are
+kept, and which checkpoints hold a snapshot, is up to who stores them; after a superstep with an ``Overwrite`` one must,
+since replay keeps the writes behind an overwrite that the superstep itself dropped.
+
+Whole values are stored ever less often while the value grows: a snapshot is due when at least ``snapshot_frequency``
+writes have come since the last one, and at least three quarters of what the value holds. So all snapshots together are
+little larger than the last of them, and what is stored in all is proportional to what was written.
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, Self, cast
 
@@ -20,7 +24,7 @@ from phalanx.channels.reducing import as_overwrite, same_reducer, sole_overwrite
 from phalanx.types import Overwrite
 
 DEFAULT_SNAPSHOT_FREQUENCY: Final = 100
-"""Updates after which the whole value is stored, unless the channel says otherwise."""
+"""Writes after which the whole value is stored at the earliest, unless the channel says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class DeltaChannel(BaseChannel[Value, Any, DeltaSnapshot[Value] | Value], Generi
         reducer: ``(value, writes) -> value``; the writes of several supersteps may come in one call. It may change
             the value it is given in place, if it does not raise after that.
         typ: the type of the value; it must be callable with nothing. A list if not given.
-        snapshot_frequency: store the whole value after this many updates.
+        snapshot_frequency: store the whole value after this many writes at the earliest.
 
     Raises:
         ValueError: ``snapshot_frequency`` is not positive.
@@ -62,7 +66,7 @@ class DeltaChannel(BaseChannel[Value, Any, DeltaSnapshot[Value] | Value], Generi
         DeltaSnapshot(value=['a', 'b'])
     """
 
-    __slots__ = ("_shared", "reducer", "snapshot_frequency", "value")
+    __slots__ = ("_shared", "overwritten", "reducer", "since", "snapshot_frequency", "value")
 
     expires: ClassVar[bool] = False
     finishes: ClassVar[bool] = False
@@ -70,6 +74,8 @@ class DeltaChannel(BaseChannel[Value, Any, DeltaSnapshot[Value] | Value], Generi
     value: Value | Missing
     reducer: Callable[[Value, Sequence[Any]], Value]
     snapshot_frequency: int
+    since: int  # writes since the last snapshot
+    overwritten: bool  # whether an overwrite was among them
     _shared: bool
 
     def __init__(
@@ -85,6 +91,7 @@ class DeltaChannel(BaseChannel[Value, Any, DeltaSnapshot[Value] | Value], Generi
         self.reducer = reducer
         self.snapshot_frequency = snapshot_frequency
         self.value = MISSING
+        self.since, self.overwritten = 0, False
         self._shared = False
         self._start()
 
@@ -96,7 +103,9 @@ class DeltaChannel(BaseChannel[Value, Any, DeltaSnapshot[Value] | Value], Generi
 
     def copy(self) -> Self:
         self._shared = True
-        return self._holding(self.value, shared=True)
+        copied = self._holding(self.value, shared=True)
+        copied.since, copied.overwritten = self.since, self.overwritten
+        return copied
 
     def checkpoint(self) -> Missing:
         return MISSING
@@ -107,6 +116,19 @@ class DeltaChannel(BaseChannel[Value, Any, DeltaSnapshot[Value] | Value], Generi
             return MISSING
         self._shared = True
         return DeltaSnapshot(self.value)
+
+    @property
+    def snapshot_due(self) -> bool:
+        """Whether the whole value is to be stored now; see the module's header."""
+        if self.overwritten:
+            return True
+        if self.since < self.snapshot_frequency:
+            return False
+        return not isinstance(self.value, Sized) or 4 * self.since >= 3 * len(self.value)
+
+    def note_snapshot(self) -> None:
+        """The whole value is stored."""
+        self.since, self.overwritten = 0, False
 
     def from_checkpoint(self, checkpoint: DeltaSnapshot[Value] | Value | Missing) -> Self:
         """A channel from a snapshot, from a plain value stored when the key had another kind, or from nothing."""
@@ -133,7 +155,9 @@ class DeltaChannel(BaseChannel[Value, Any, DeltaSnapshot[Value] | Value], Generi
         if not values:
             return False
         overwrite = sole_overwrite(values)
+        self.since += len(values)
         if overwrite is not None:
+            self.overwritten = True
             self._replace(overwrite)
         else:
             self._reduce(values)
@@ -188,6 +212,7 @@ class DeltaChannel(BaseChannel[Value, Any, DeltaSnapshot[Value] | Value], Generi
         channel.reducer = self.reducer
         channel.snapshot_frequency = self.snapshot_frequency
         channel.value = value
+        channel.since, channel.overwritten = 0, False
         channel._shared = shared
         return channel
 

@@ -301,7 +301,8 @@ class InMemorySaver(BaseCheckpointSaver, AbstractContextManager["InMemorySaver"]
 
     def _touch(self, address: CheckpointAddress) -> _Namespace:
         """The namespace that is written now."""
-        self._drop_expired()
+        if self.retention.ttl_s is not None:
+            self._drop_expired()
         thread = self._threads.get(address.thread_id)
         if thread is None:
             thread = self._threads[address.thread_id] = _Thread()

@@ -46,22 +46,16 @@ class Values:
     def __init__(self) -> None:
         self._held: WeakValueDictionary[Typed, Blob] = WeakValueDictionary()
 
-    def blob(self, typed: Typed) -> Blob:
-        """A serialized value, as one that is held if there is an equal one."""
-        if len(typed[1]) < _SHARED_MIN_BYTES:
-            return Blob(typed)
-        held = self._held.get(typed)
-        if held is None:
-            held = self._held[typed] = Blob(typed)
-        return held
-
     def share(self, stored: Stored) -> Stored:
         """What :func:`dumped` gave, with equal values held once."""
         if isinstance(stored, Blob):
-            return self.blob(stored.typed)
+            return self._share(stored)
         if isinstance(stored, Packet):
-            return stored._replace(arg=self.blob(stored.arg.typed))
-        return tuple(packet._replace(arg=self.blob(packet.arg.typed)) for packet in stored)
+            return stored._replace(arg=self._share(stored.arg))
+        return tuple(packet._replace(arg=self._share(packet.arg)) for packet in stored)
+
+    def _share(self, blob: Blob) -> Blob:
+        return blob if len(blob.typed[1]) < _SHARED_MIN_BYTES else self._held.setdefault(blob.typed, blob)
 
     @property
     def held_bytes(self) -> int:
@@ -77,11 +71,16 @@ def dumped(channel: str, value: object, serde: SerializerProtocol, seen: dict[in
     """
     if channel == TASKS and type(value) is Send:
         return _dumped_packet(value, serde, seen)
-    is_topic = channel == TASKS and isinstance(value, (list, tuple))
-    items = cast("Sequence[object]", value) if is_topic else ()
-    if items and all(type(item) is Send for item in items):
-        return tuple(_dumped_packet(cast("Send", item), serde, seen) for item in items)
+    packets = _packets_of(value) if channel == TASKS else ()
+    if packets:
+        return tuple(_dumped_packet(packet, serde, seen) for packet in packets)
     return Blob(serde.dumps_typed(value))
+
+
+def _packets_of(value: object) -> Sequence[Send]:
+    """The packets that a topic is a list of; none, if there is anything else in it."""
+    items = cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else ()
+    return cast("Sequence[Send]", items) if all(type(item) is Send for item in items) else ()
 
 
 def _dumped_packet(packet: Send, serde: SerializerProtocol, seen: dict[int, Blob]) -> Packet:

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final, TypeGuard, cast
 
 from phalanx.checkpoint.serde import Serializer
 from phalanx.errors import CorruptDataError, UnserializableError
@@ -22,6 +22,15 @@ from phalanx.types import Send, Update
 
 BLOB_MIN_BYTES: Final = 2048
 """Values at least this large become blobs; smaller ones travel inside what refers to them."""
+
+
+_NOT_PLAIN: Final = b"\xc1"
+"""What serialized values begin with that are compressed or encrypted. No value of msgpack's own does."""
+
+_PARTS: Final = b"\xc1P"
+"""What stands before a dict in parts: serialized keys, and references to its values."""
+
+_SMALL: Final = frozenset({int, float, bool, type(None)})
 
 
 def digest_of(data: bytes) -> str:
@@ -69,6 +78,30 @@ class Packer:
             known = self._same[id(value)] = (value, self.ref(value))
         return known[1]
 
+    def ref_to_parts(self, value: object) -> Ref:
+        """The same as :meth:`ref_once`, but large parts of a dict become blobs of their own.
+
+        So packets that differ in little and share a large document store it once.
+        """
+        if not _has_parts(value):
+            return self.ref_once(value)
+        known = self._same.get(id(value))
+        if known is not None:
+            return known[1]
+        parts = [(self.serializer.dumps(key), self.ref_once(part)) for key, part in value.items()]
+        inline = [data for pair in parts for data in pair if isinstance(data, bytes)]
+        if any(data[:1] == _NOT_PLAIN for data in inline):  # compressed or encrypted: they cannot be put together
+            return self.ref_once(value)
+        manifest = _PARTS + pack([[*pair] for pair in parts])
+        if len(inline) == 2 * len(parts):
+            made = self.ref_to_bytes(bytes_of(manifest, {}))
+        elif len(manifest) < BLOB_MIN_BYTES:
+            made = manifest
+        else:
+            return self.ref_once(value)
+        self._same[id(value)] = (value, made)
+        return made
+
     def forget(self) -> None:
         """The objects seen by :meth:`ref_once` may change from here on."""
         self._same.clear()
@@ -94,7 +127,7 @@ class Packer:
                 try:
                     if channel == TASKS:
                         packet = cast("Send", value)
-                        packed.append(PackedWrite(channel, self.ref_once(packet.arg), packet.node, packet.timeout))
+                        packed.append(PackedWrite(channel, self.ref_to_parts(packet.arg), packet.node, packet.timeout))
                     else:
                         packed.append(PackedWrite(channel, self.serializer.dumps(value)))
                 except UnserializableError as error:
@@ -114,7 +147,7 @@ class Packer:
         return self.ref_to_bytes(pack(packets))
 
     def _plain(self, packet: Send) -> list[object]:
-        plain: list[object] = [packet.node, self.ref_once(packet.arg)]
+        plain: list[object] = [packet.node, self.ref_to_parts(packet.arg)]
         return plain if packet.timeout is None else [*plain, timeout_to_plain(packet.timeout)]
 
 
@@ -160,7 +193,7 @@ def resolve(refs: Iterable[Ref], cache: BlobCache, fetch: FetchBlobs) -> dict[st
     Raises:
         CorruptDataError: a blob is gone, or its bytes are not the ones its name promises.
     """
-    wanted = dict.fromkeys(ref for ref in refs if isinstance(ref, str))
+    wanted = dict.fromkeys(digest for ref in refs for digest in digests_in(ref))
     found = {digest: data for digest in wanted if (data := cache.get(digest)) is not None}
     missing = [digest for digest in wanted if digest not in found]
     if missing:
@@ -177,7 +210,52 @@ def resolve(refs: Iterable[Ref], cache: BlobCache, fetch: FetchBlobs) -> dict[st
 
 def bytes_of(ref: Ref, blobs: Mapping[str, bytes]) -> bytes:
     """The serialized value behind a reference."""
-    return blobs[ref] if isinstance(ref, str) else ref
+    if isinstance(ref, str):
+        return blobs[ref]
+    if ref[:2] != _PARTS:
+        return ref
+    parts = _parts_of(ref)
+    return _map_header(len(parts)) + b"".join(data for key, part in parts for data in (key, bytes_of(part, blobs)))
+
+
+def _map_header(items: int) -> bytes:
+    """How msgpack begins a dict."""
+    if items < 16:
+        return bytes((0x80 | items,))
+    return b"\xde" + items.to_bytes(2, "big") if items < 1 << 16 else b"\xdf" + items.to_bytes(4, "big")
+
+
+def digests_in(ref: Ref) -> Iterable[str]:
+    """The blobs that a reference needs."""
+    if isinstance(ref, str):
+        return (ref,)
+    return [part for _, part in _parts_of(ref) if isinstance(part, str)] if ref[:2] == _PARTS else ()
+
+
+def _parts_of(ref: bytes) -> list[tuple[bytes, Ref]]:
+    def read(record: object) -> list[tuple[bytes, Ref]]:
+        return [_part(*expect_list(pair)) for pair in expect_list(record)]
+
+    return unpack(ref[2:], "a value in parts", read)
+
+
+def _part(key: object, part: object) -> tuple[bytes, Ref]:
+    return expect(bytes, key), expect_ref(part)
+
+
+def _has_parts(value: object) -> TypeGuard[dict[str, object]]:
+    """Whether a value is a plain dict with parts that may be large."""
+    if type(value) is not dict:
+        return False
+    items = cast("dict[object, object]", value)
+    return all(type(key) is str for key in items) and any(_may_be_large(part) for part in items.values())
+
+
+def _may_be_large(part: object) -> bool:
+    kind = type(part)
+    if kind is str or kind is bytes:
+        return len(cast("str", part)) >= BLOB_MIN_BYTES // 2
+    return kind not in _SMALL
 
 
 def packets_of(data: bytes) -> list[Send]:

@@ -46,8 +46,9 @@ def link_of(checkpoint_id: str, parent_id: str | None, stored: Collection[str], 
     """A checkpoint as far as pruning cares, from what is stored of it."""
     step = metadata.get("step")
     counters = metadata.get("counters_since_delta_snapshot")
-    names = [*cast("Mapping[str, object]", counters)] if isinstance(counters, Mapping) else list[str]()
-    needs = [name for name in names if name not in stored]
+    needs: Collection[str] = ()
+    if counters and isinstance(counters, Mapping):
+        needs = [name for name in cast("Mapping[str, object]", counters) if name not in stored]
     return Link(checkpoint_id, parent_id, step if isinstance(step, int) else 0, stored, needs)
 
 

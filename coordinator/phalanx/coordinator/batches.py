@@ -108,7 +108,7 @@ class BatchMaker:
             waiting.attempt,
             task.path,
             task.triggers,
-            packer.ref_once(arg) if ran or task.is_push else None,
+            packer.ref_to_parts(arg) if ran or task.is_push else None,
             waiting.tries,
             waiting.first_try_at,
             task.timeout if own_limit else None,

@@ -171,7 +171,7 @@ class ClusterLoop:
 
     def _with_lease(self, given: object, batches: BatchMaker) -> Iterator[Emit]:
         self._renewed_at = time.monotonic()
-        opened = self.keeping.load(self._lease, given)
+        opened = self.keeping.load(self._lease, self.blueprint, given)
         root = self._root = self._member(opened, self.settings, self.context, self.keeping, batches)
         self.run = root.run
         try:
@@ -193,7 +193,7 @@ class ClusterLoop:
         above: Above | None = None,
     ) -> Member:
         blueprint = batches.blueprint
-        run, _ = open_run(blueprint, settings, opened.found, keeping.namespace, opened.beginning)
+        run, _ = open_run(blueprint, settings, opened.found, keeping.namespace, opened.beginning, opened.histories)
         keeping.opened(run.state, run.position.checkpoint_id)
         graph = "" if above is None else f"{above.member.lane.graph}|{above.task.name}"
         lane = Lane(frozenset(blueprint.async_nodes), keeping.namespace, graph)
@@ -310,7 +310,7 @@ class ClusterLoop:
         keeping = self.keep_inside(graph.blueprint, context, call.place, call.saver)
         batches = BatchMaker(graph.blueprint, context, self.address, keeping.refs)
         known = not member.fresh or (call.place is not None and call.place.lasts)
-        opened = keeping.load(self._lease, value) if known else Opened()
+        opened = keeping.load(self._lease, graph.blueprint, value) if known else Opened()
         inside = self._member(opened, call.settings, context, keeping, batches, Above(member, launch))
         return inside, self._begin(inside, value)
 

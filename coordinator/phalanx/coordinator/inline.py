@@ -11,6 +11,7 @@ from functools import partial
 
 from phalanx.checkpoint.base import BaseCheckpointSaver
 from phalanx.coordinator.answers import NO_ANSWERS
+from phalanx.coordinator.backlog import Backlog
 from phalanx.coordinator.messages import (
     Commit,
     Dispatch,
@@ -29,9 +30,10 @@ from phalanx.coordinator.messages import (
 from phalanx.coordinator.observe import RunObserver, tell_of_join, tell_of_step, tell_of_task
 from phalanx.coordinator.opening import Opened, Place, open_place
 from phalanx.coordinator.plan import Task
-from phalanx.coordinator.recorder import Recorder, open_run, stamp
+from phalanx.coordinator.recorder import Recorder, deltas_of, open_run, stamp
 from phalanx.coordinator.run import ANEW, Position, Run, RunSettings
 from phalanx.coordinator.saver_access import SaverHere
+from phalanx.coordinator.saving import Saving
 from phalanx.coordinator.threads import Job, ThreadTeam
 from phalanx.coordinator.timers import Timers
 from phalanx.errors import AsyncOnlyError, GraphInterrupt
@@ -96,7 +98,7 @@ class InlineRun:
     saver: BaseCheckpointSaver | None
     observer: RunObserver
     run: Run = field(init=False)
-    recorder: Recorder | None = None
+    saving: Saving | None = None
     view: StateView = field(init=False)
     timers: Timers = field(default_factory=Timers)
     listens: frozenset[StreamMode] = frozenset()
@@ -124,10 +126,16 @@ class InlineRun:
 
     def _open(self, opened: Opened) -> Run:
         lineage = self.context.lineage
-        self.run, values = open_run(self.blueprint, self.settings, opened.found, lineage.namespace, opened.beginning)
+        self.run, values = open_run(
+            self.blueprint, self.settings, opened.found, lineage.namespace, opened.beginning, opened.histories
+        )
         if self.saver is not None and self.place is not None:
             address, config = self.place.address(), self.context.config
-            self.recorder = Recorder(address, config, lineage.parents, values, self.blueprint.untracked)
+            deltas = deltas_of(self.blueprint, opened.found, self.run.state)
+            recorder = Recorder(address, config, lineage.parents, values, self.blueprint.untracked, deltas)
+            recorder.snapshots_only = lineage.durability == "exit"
+            lasts = self.place.around is None or self.place.lasts
+            self.saving = Saving(recorder, self.saver, lineage.durability or "sync", lasts)
         return self.run
 
     def _start(self, given: object) -> list[Order]:
@@ -186,6 +194,7 @@ class InlineDriver(InlineRun):
     """Drives a run in the calling thread, with more threads for tasks that can run side by side."""
 
     team: ThreadTeam = field(init=False)
+    backlog: Backlog | None = None
 
     def drive(self, given: object) -> Generator[Emit, None, None]:
         """Drive the run to its end.
@@ -199,16 +208,19 @@ class InlineDriver(InlineRun):
             raise AsyncOnlyError(self.blueprint.async_nodes[0])
         run = self._open(self._opened(given))
         self.team = ThreadTeam(self.context.config.get("max_concurrency"), listens=bool(self.listens))
+        ended_well = False
         try:
             orders = self._start(given)
             while True:
                 for order in orders:
                     yield from self._carry_out(order)
                 if isinstance(orders[-1], Finish):
+                    ended_well = not run.interrupted
                     return
                 orders = run.close_step(stamp(run))
         finally:
             self.team.close()
+            self._save_last(ended_well)
 
     def _tell(self, emit: Emit) -> None:
         self.team.tell(emit)
@@ -216,7 +228,7 @@ class InlineDriver(InlineRun):
     def _opened(self, given: object) -> Opened:
         if self.saver is None or self.place is None:
             return Opened()
-        return run_to_end(open_place(SaverHere(self.saver), self.place, given))
+        return run_to_end(open_place(SaverHere(self.saver), self.blueprint, self.place, given))
 
     def _carry_out(self, order: Order) -> Generator[Emit, None, None]:
         match order:
@@ -262,9 +274,21 @@ class InlineDriver(InlineRun):
 
     def _save(self, order: Commit | SaveWrites) -> None:
         """Make a commit or a task's writes durable."""
-        if self.saver is None or self.recorder is None:
+        if self.saving is None:
             return
-        if isinstance(order, Commit):
-            self.saver.put(*self.recorder.put_arguments(order, self.run.state))
-        else:
-            self.saver.put_writes(*self.recorder.put_writes_arguments(order))
+        for saved in self.saving.take(order, self.run.state):
+            if self.saving.durability == "async":
+                if self.backlog is None:
+                    self.backlog = Backlog(SaverHere(self.saving.saver))
+                self.backlog.add(saved)
+            else:
+                run_to_end(saved.store(SaverHere(self.saving.saver)))
+
+    def _save_last(self, ended_well: bool) -> None:
+        """The run is over: make durable what is not yet."""
+        if self.saving is None:
+            return
+        for saved in self.saving.at_end(ended_well=ended_well):
+            run_to_end(saved.store(SaverHere(self.saving.saver)))
+        if self.backlog is not None:
+            self.backlog.close()

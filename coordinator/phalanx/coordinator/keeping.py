@@ -20,14 +20,16 @@ from phalanx.checkpoint.serde import decode_exception
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.messages import Commit, SaveWrites
 from phalanx.coordinator.opening import Opened, Place, open_place
-from phalanx.coordinator.recorder import Recorder, metadata_of, updated_channels, without_untracked
+from phalanx.coordinator.recorder import Delta, Recorder, metadata_of, updated_channels, without_untracked
 from phalanx.coordinator.run import Run, shown_error
 from phalanx.coordinator.saver_access import SaverHere
 from phalanx.coordinator.state import GraphState
 from phalanx.protocol.batch import Ref
 from phalanx.protocol.names import ERROR, INTERRUPT, TASKS
 from phalanx.protocol.outcome import Outcome, OutcomeKind
+from phalanx.protocol.paths import path_text
 from phalanx.types import Send, Update
+from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.lineage import Lineage
 from phalanx.worker.run_task import run_to_end
 
@@ -111,11 +113,11 @@ class Keeping:
         """Where the run stands."""
         return (self.namespace, self._last)
 
-    def load(self, lease: Lease, given: object) -> Opened:
+    def load(self, lease: Lease, blueprint: Blueprint, given: object) -> Opened:
         """What to go on from, with errors and questions of earlier runs out of the way."""
         if self.place is None:
             return Opened()
-        opened = run_to_end(open_place(SaverHere(self._saver), self.place, given))
+        opened = run_to_end(open_place(SaverHere(self._saver), blueprint, self.place, given))
         if opened.found is not None:
             self._reopen(lease, CheckpointAddress.of(opened.found.config))
         return opened
@@ -162,7 +164,7 @@ class Keeping:
         """Keep a task's writes. Those of a worker are already recorded."""
         if self.kept and not recorded:
             where = CheckpointAddress(self.store.keys.thread_id, self.namespace, order.checkpoint_id)
-            self._saver.put_writes(where.config(), order.writes, order.task.id)
+            self._saver.put_writes(where.config(), order.writes, order.task.id, path_text(order.task.path))
 
     def check(self, lease: Lease) -> None:
         """Make sure that the thread is still this run's.
@@ -273,12 +275,13 @@ class KeepingElsewhere(Keeping):
         super().__init__(store, cluster_saver, config, None, lineage, untracked)
         self._own = own
         self._there = place
-        self._recorder = Recorder(place.address(), config, lineage.parents, untracked=untracked)
+        self._recorder = Recorder(place.address(), config, lineage.parents, untracked=untracked, snapshots_only=True)
 
-    def load(self, lease: Lease, given: object) -> Opened:
-        opened = run_to_end(open_place(SaverHere(self._own), self._there, given))
+    def load(self, lease: Lease, blueprint: Blueprint, given: object) -> Opened:
+        opened = run_to_end(open_place(SaverHere(self._own), blueprint, self._there, given))
         if opened.found is not None:
             self._recorder.values = dict(opened.found.checkpoint["channel_values"])
+            self._recorder.deltas = {name: Delta(name) for name in blueprint.deltas}
             self._reopen(lease, CheckpointAddress.of(opened.found.config))
         return opened
 

@@ -117,6 +117,8 @@ class Commit:
 
     Attributes:
         changed: the channels whose version the superstep changed.
+        exact: whether the writes pending on the checkpoint before are those that made this one of it, no more and no
+            less, so that a channel's value can be rebuilt from them.
     """
 
     stamp: Stamp
@@ -124,6 +126,7 @@ class Commit:
     source: Source
     step: int
     changed: frozenset[str]
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

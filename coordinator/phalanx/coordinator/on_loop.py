@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from phalanx.coordinator.inline import InlineRun, event_of
+from phalanx.coordinator.loop_backlog import LoopBacklog, stored
 from phalanx.coordinator.messages import (
     Abandon,
     Commit,
@@ -41,6 +42,7 @@ class LoopDriver(InlineRun):
     """Drives a run on the running event loop. The first failure of a superstep cancels the tasks beside it."""
 
     team: "LoopTeam" = field(init=False)
+    backlog: LoopBacklog | None = None
 
     async def adrive(self, given: object) -> AsyncGenerator[Emit, None]:
         """Drive the run to its end.
@@ -52,6 +54,7 @@ class LoopDriver(InlineRun):
         self.settings = replace(self.settings, eager_failure=True)
         run = self._open(await self._opened(given))
         self.team = LoopTeam(self.context.config.get("max_concurrency"), listens=bool(self.listens))
+        ended_well = False
         try:
             orders = self._start(given)
             while True:
@@ -70,10 +73,12 @@ class LoopDriver(InlineRun):
                     else:
                         await self._carry_out(order)
                 if isinstance(orders[-1], Finish):
+                    ended_well = not run.interrupted
                     return
                 orders = run.close_step(stamp(run))
         finally:
             await self.team.close()
+            await self._save_last(ended_well)
 
     def _tell(self, emit: Emit) -> None:
         self.team.tell(emit)
@@ -81,7 +86,7 @@ class LoopDriver(InlineRun):
     async def _opened(self, given: object) -> Opened:
         if self.saver is None or self.place is None:
             return Opened()
-        return await open_place(SaverOnLoop(self.saver), self.place, given)
+        return await open_place(SaverOnLoop(self.saver), self.blueprint, self.place, given)
 
     async def _next_results(self) -> list[Order]:
         """Wait for what happens next in the running superstep, and take it to the run."""
@@ -127,12 +132,24 @@ class LoopDriver(InlineRun):
 
     async def _asave(self, order: Commit | SaveWrites) -> None:
         """Make a commit or a task's writes durable."""
-        if self.saver is None or self.recorder is None:
+        if self.saving is None:
             return
-        if isinstance(order, Commit):
-            await self.saver.aput(*self.recorder.put_arguments(order, self.run.state))
-        else:
-            await self.saver.aput_writes(*self.recorder.put_writes_arguments(order))
+        for saved in self.saving.take(order, self.run.state):
+            if self.saving.durability == "async":
+                if self.backlog is None:
+                    self.backlog = LoopBacklog(SaverOnLoop(self.saving.saver))
+                await self.backlog.add(saved)
+            else:
+                await stored(saved, SaverOnLoop(self.saving.saver))
+
+    async def _save_last(self, ended_well: bool) -> None:
+        """The run is over: make durable what is not yet."""
+        if self.saving is None:
+            return
+        for saved in self.saving.at_end(ended_well=ended_well):
+            await stored(saved, SaverOnLoop(self.saving.saver))
+        if self.backlog is not None:
+            await self.backlog.close()
 
 
 async def _run_on_loop(attempt: Attempt) -> Ended:

@@ -10,15 +10,16 @@ task, it goes on there: the task was begun before, and its input is not new.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from phalanx.checkpoint.base import CheckpointTuple
 from phalanx.checkpoint.configs import CheckpointAddress
 from phalanx.coordinator.commands import as_command
-from phalanx.coordinator.recorder import pending_of
+from phalanx.coordinator.recorder import NO_HISTORIES, Histories, missing_deltas, pending_of
 from phalanx.coordinator.run import ANEW, Beginning
 from phalanx.coordinator.saver_access import SaverAccess
 from phalanx.types import Interrupt
+from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.lineage import Lineage
 
 
@@ -51,23 +52,42 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a run begins with."""
+    """What a run begins with.
+
+    Attributes:
+        histories: what the values of delta channels are made of that the checkpoint does not hold.
+    """
 
     found: CheckpointTuple | None = None
     beginning: Beginning = field(default_factory=lambda: ANEW)
+    histories: Histories = field(default_factory=lambda: NO_HISTORIES)
 
 
-async def open_place(access: SaverAccess, place: Place, given: object) -> Opened:
-    """Find the checkpoint that a run begins from.
+async def histories_at(access: SaverAccess, blueprint: Blueprint, found: CheckpointTuple) -> Histories:
+    """What the values of delta channels are made of that a checkpoint does not hold."""
+    missing = missing_deltas(blueprint, found)
+    return await access.history(found.config, missing) if missing else NO_HISTORIES
+
+
+async def open_place(access: SaverAccess, blueprint: Blueprint, place: Place, given: object) -> Opened:
+    """Find the checkpoint that a run begins from, and what is in it.
 
     Args:
         access: the saver.
+        blueprint: the graph.
         place: where the run belongs.
         given: its input.
 
     Raises:
         ValueError: it is to begin from a checkpoint that the thread does not have.
     """
+    opened = await _open(access, place, given)
+    if opened.found is None or not blueprint.deltas:
+        return opened
+    return replace(opened, histories=await histories_at(access, blueprint, opened.found))
+
+
+async def _open(access: SaverAccess, place: Place, given: object) -> Opened:
     if place.around is not None:
         return await _open_inside(access, place, place.around)
     if place.checkpoint_id is None:

@@ -182,6 +182,7 @@ class Run:
     unsaved: frozenset[str] = frozenset()
     last_step: int = field(init=False)
     _showed: bool = False
+    _exact: bool = True
     _answered: dict[str, Sequence[object]] = field(default_factory=dict[str, Sequence[object]])
 
     def __post_init__(self) -> None:
@@ -218,7 +219,9 @@ class Run:
         abandoned = [TaskWrites(task.path, task.name, task.triggers, ()) for task in self.plan()]
         first = TaskWrites((), INPUT, (), self.input_writes(given))
         changed = apply_writes(self.blueprint, self.state, [*abandoned, first], self.settings.next_version)
-        return [self._commit("input", stamp, changed), *self._next_step()]
+        nothing_pending = not self.pending.finished and not self.pending.commands
+        self.pending = NOTHING_PENDING
+        return [self._commit("input", stamp, changed, exact=nothing_pending), *self._next_step()]
 
     def _asked(self) -> Asked:
         pending = self.pending
@@ -310,7 +313,7 @@ class Run:
         updated = self.state.updated or frozenset()
         shown = [] if updated.isdisjoint(as_names(self.settings.output)) else self._values()
         ran = [_place_of(task) for task in self.tasks.values()]
-        commit = self._commit("loop", stamp, changed)
+        commit = self._commit("loop", stamp, changed, exact=self._exact)
         stops = self.settings.stops
         if stops.hits(stops.after, self.blueprint, self.state, ran):
             return [*shown, commit, *self._stop()]
@@ -390,7 +393,7 @@ class Run:
             step=where.step,
         )
 
-    def _commit(self, source: Source, stamp: Stamp, changed: frozenset[str]) -> Commit:
+    def _commit(self, source: Source, stamp: Stamp, changed: frozenset[str], *, exact: bool = False) -> Commit:
         before = self.position
         self.position = Position(stamp.checkpoint_id, True, before.step + 1, self.namespace)
         changed, self.unsaved = changed | self.unsaved, frozenset()
@@ -400,6 +403,7 @@ class Run:
             source,
             before.step,
             changed,
+            exact,
         )
 
     def _next_step(self) -> list[Order]:
@@ -447,6 +451,8 @@ class Run:
         for task_id, error in pending.handed_over.items():
             if task_id in self.tasks:
                 self.handle(TaskFailed(task_id, error, restored=True))
+        known = pending.finished.keys() <= self.tasks.keys()
+        self._exact = pending is NOTHING_PENDING or (known and not self.beginning.again)
         for task_id, writes in pending.finished.items():
             if task_id not in answers.tasks:
                 orders += self.handle(TaskFinished(task_id, writes, restored=True))

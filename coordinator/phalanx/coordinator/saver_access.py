@@ -1,6 +1,6 @@
 """How a saver is called: in the calling thread, or from an event loop. What calls one is written once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -10,6 +10,7 @@ from phalanx.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
+    DeltaChannelHistory,
 )
 from phalanx.config import RunnableConfig
 from phalanx.types import Update
@@ -22,6 +23,9 @@ Accepts: TypeAlias = Callable[[CheckpointTuple], bool]
 class SaverAccess(Protocol):
     """Calls a saver the way its surroundings allow."""
 
+    @property
+    def saver(self) -> BaseCheckpointSaver: ...
+
     async def get(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that a config addresses."""
         ...
@@ -30,6 +34,10 @@ class SaverAccess(Protocol):
         self, config: RunnableConfig, accepts: Accepts, before: RunnableConfig | None = None
     ) -> CheckpointTuple | None:
         """The newest checkpoint of a thread's namespace that is accepted, of those before another."""
+        ...
+
+    async def history(self, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
+        """What the values of delta channels at a checkpoint are made of."""
         ...
 
     async def put(self, arguments: PutArguments) -> RunnableConfig:
@@ -55,6 +63,9 @@ class SaverHere:
     ) -> CheckpointTuple | None:
         return next((found for found in self.saver.list(config, before=before) if accepts(found)), None)
 
+    async def history(self, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
+        return self.saver.get_delta_channel_history(config=config, channels=channels)
+
     async def put(self, arguments: PutArguments) -> RunnableConfig:
         return self.saver.put(*arguments)
 
@@ -78,6 +89,9 @@ class SaverOnLoop:
             if accepts(found):
                 return found
         return None
+
+    async def history(self, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
+        return await self.saver.aget_delta_channel_history(config=config, channels=channels)
 
     async def put(self, arguments: PutArguments) -> RunnableConfig:
         return await self.saver.aput(*arguments)

@@ -1,5 +1,6 @@
 """One call of ``invoke`` or ``stream``: its arguments checked, and where it belongs when it is made inside a task."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypedDict, cast
@@ -135,7 +136,10 @@ class Call:
         control = control or RunControl()
         saver = settled.saver
         keys = options.get("output_keys")
-        durability = _checked_durability(options.get("durability")) or settled.lineage.durability
+        asked_durability = _checked_durability(options.get("durability"))
+        if asked_durability is not None and saver is None and not graph.on_cluster:
+            warnings.warn("`durability` has no effect when no checkpointer is present.", stacklevel=4)
+        durability = asked_durability or settled.lineage.durability
         below = settled.lineage.below
         heard = _checked_modes(modes)
         run_settings = RunSettings(

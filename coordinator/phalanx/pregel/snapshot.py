@@ -11,7 +11,7 @@ from phalanx.coordinator.apply import TaskWrites, apply_writes
 from phalanx.coordinator.commands import apply_command
 from phalanx.coordinator.output import Keys, as_names, read_values
 from phalanx.coordinator.plan import Task, plan
-from phalanx.coordinator.recorder import pending_of
+from phalanx.coordinator.recorder import NO_HISTORIES, Histories, load_state, pending_of
 from phalanx.coordinator.state import GraphState
 from phalanx.protocol.names import ERROR
 from phalanx.types import PregelTask, StateSnapshot, Update
@@ -28,7 +28,12 @@ TaskStates = Mapping[str, RunnableConfig | StateSnapshot]
 
 
 def snapshot_of(
-    blueprint: Blueprint, found: CheckpointTuple, *, chosen: bool, states: TaskStates | None = None
+    blueprint: Blueprint,
+    found: CheckpointTuple,
+    *,
+    chosen: bool,
+    states: TaskStates | None = None,
+    histories: Histories = NO_HISTORIES,
 ) -> StateSnapshot:
     """What a thread's state looks like at a checkpoint.
 
@@ -38,11 +43,10 @@ def snapshot_of(
         chosen: whether exactly this checkpoint was asked for: then it is shown as it is stored, with what commands
             given on it say. Else it is the thread's latest, and what its finished tasks wrote is already shown.
         states: the states of graphs inside of its tasks.
+        histories: what the values of delta channels are made of that the checkpoint does not hold.
     """
     checkpoint = found.checkpoint
-    state = GraphState.load(
-        blueprint, checkpoint["channel_values"], checkpoint["channel_versions"], checkpoint["versions_seen"]
-    )
+    state = load_state(blueprint, found, histories)
     pending = pending_of(found)
     for writes in pending.commands:
         apply_command(blueprint, state, writes, _unchanged)
@@ -83,10 +87,7 @@ def snapshot_of(
 
 def planned_tasks(blueprint: Blueprint, found: CheckpointTuple) -> list[Task]:
     """The tasks of the superstep that starts from a checkpoint."""
-    checkpoint = found.checkpoint
-    state = GraphState.load(
-        blueprint, checkpoint["channel_values"], checkpoint["channel_versions"], checkpoint["versions_seen"]
-    )
+    state = load_state(blueprint, found, NO_HISTORIES)  # of a delta channel, that it was written to is enough
     for writes in pending_of(found).commands:
         apply_command(blueprint, state, writes, _unchanged)
     return _tasks_from(blueprint, state, found)

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from phalanx.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from phalanx.config import RunnableConfig
-from phalanx.coordinator.saver_access import SaverAccess
+from phalanx.coordinator.opening import histories_at
+from phalanx.coordinator.saver_access import SaverAccess, SaverHere, SaverOnLoop
 from phalanx.pregel.nested import nested_graph
 from phalanx.pregel.snapshot import TaskStates, no_snapshot, planned_tasks, snapshot_of
 from phalanx.types import StateSnapshot
 from phalanx.worker.lineage import NAMESPACE_SEPARATOR, lasting, task_namespace
+from phalanx.worker.run_task import run_to_end
 
 if TYPE_CHECKING:
     from phalanx.pregel.pregel import Pregel
@@ -71,12 +73,16 @@ class ThreadView:
         if found is None:
             return no_snapshot(config)
         states = await self._states(access, found, deep=deep)
-        return snapshot_of(self.graph.blueprint, found, chosen=self.chosen, states=states)
+        blueprint = self.graph.blueprint
+        histories = await histories_at(access, blueprint, found)
+        return snapshot_of(blueprint, found, chosen=self.chosen, states=states, histories=histories)
 
-    def from_history(self, found: CheckpointTuple) -> StateSnapshot:
+    async def from_history(self, access: SaverAccess, found: CheckpointTuple) -> StateSnapshot:
         """A state of the past."""
         states = {task: view.address for task, view in self._inside(found).items()}
-        return snapshot_of(self.graph.blueprint, found, chosen=True, states=states)
+        blueprint = self.graph.blueprint
+        histories = await histories_at(access, blueprint, found)
+        return snapshot_of(blueprint, found, chosen=True, states=states, histories=histories)
 
     @property
     def address(self) -> RunnableConfig:
@@ -130,7 +136,7 @@ def history(
 ) -> Iterator[StateSnapshot]:
     """The states of a thread, newest first."""
     for found in saver.list(_in_namespace(view.config), filter=wanted, before=before, limit=limit):
-        yield view.from_history(found)
+        yield run_to_end(view.from_history(SaverHere(saver), found))
 
 
 async def ahistory(
@@ -142,7 +148,7 @@ async def ahistory(
 ) -> AsyncIterator[StateSnapshot]:
     """:func:`history` without blocking the event loop."""
     async for found in saver.alist(_in_namespace(view.config), filter=wanted, before=before, limit=limit):
-        yield view.from_history(found)
+        yield await view.from_history(SaverOnLoop(saver), found)
 
 
 def _in_namespace(config: RunnableConfig) -> RunnableConfig:

@@ -17,8 +17,9 @@ from phalanx.constants import END, START
 from phalanx.coordinator.apply import TaskWrites, apply_writes
 from phalanx.coordinator.commands import apply_command
 from phalanx.coordinator.messages import Commit, SaveWrites, Source
+from phalanx.coordinator.opening import histories_at
 from phalanx.coordinator.plan import Task, outside_task
-from phalanx.coordinator.recorder import Recorder, now, open_run, pending_of
+from phalanx.coordinator.recorder import NO_HISTORIES, Recorder, deltas_of, now, open_run, pending_of
 from phalanx.coordinator.run import Run, RunSettings
 from phalanx.coordinator.saver_access import SaverAccess
 from phalanx.coordinator.state import NextVersion
@@ -88,10 +89,13 @@ class _Superstep:
         if saved is None and address.checkpoint_id is not None:
             raise ValueError(f"thread {address.thread_id!r} has no checkpoint {address.checkpoint_id!r} to update")
         blueprint = view.graph.blueprint
-        run, values = open_run(blueprint, RunSettings(1, frozenset(), ()), saved, address.namespace)
+        histories = NO_HISTORIES if saved is None else await histories_at(access, blueprint, saved)
+        settings = RunSettings(1, frozenset(), ())
+        run, values = open_run(blueprint, settings, saved, address.namespace, histories=histories)
         parents = {} if saved is None else saved.metadata.get("parents", {})
         where = CheckpointAddress(address.thread_id, address.namespace, None)
-        recorder = Recorder(where, view.config, parents, values, blueprint.untracked)
+        deltas = deltas_of(blueprint, saved, run.state)
+        recorder = Recorder(where, view.config, parents, values, blueprint.untracked, deltas)
         return cls(view, access, call, next_version, run, recorder, saved, address.checkpoint_id is None)
 
     @property

@@ -56,6 +56,7 @@ class Outcome:
         tries: how often its node was tried, this time included.
         drain: why its node asked the run to stop, if it did.
         answers: the encoded list of what it was answered, if it took an answer to no question.
+        path: what its writes are sorted by among those of its superstep.
     """
 
     kind: OutcomeKind
@@ -69,6 +70,7 @@ class Outcome:
     tries: int = 1
     drain: str | None = None
     answers: bytes = b""
+    path: str = ""
 
     @property
     def is_final(self) -> bool:
@@ -78,9 +80,9 @@ class Outcome:
     def pack(self) -> bytes:
         """The stored form."""
         writes = [write.to_plain() for write in self.writes]
-        unusual = not self.is_final or self.drain is not None or self.answers
+        unusual = not self.is_final or self.drain is not None or self.answers or self.path
         more = [self.retry_after_s, self.first_try_at, self.tries, self.drain] if unusual else []
-        last = [self.answers] if self.answers else []
+        last = [self.answers, self.path] if self.answers or self.path else []
         return pack([int(self.kind), self.attempt, self.worker, self.seconds, writes, self.error, *more, *last])
 
     @classmethod
@@ -94,7 +96,7 @@ class Outcome:
         def read(record: Any) -> Outcome:
             kind, attempt, worker, seconds, writes, error, *more = expect_list(record)
             retry_after_s, first_try_at, tries, drain = more[:4] or (0.0, 0.0, 1, None)
-            answers = more[4] if len(more) > 4 else b""
+            answers, path = more[4:] or (b"", "")
             for time_s in (seconds, retry_after_s, first_try_at):
                 if not 0 <= time_s < inf:
                     raise ValueError(f"{time_s!r} is no time")
@@ -110,6 +112,7 @@ class Outcome:
                 expect(int, tries),
                 None if drain is None else expect(str, drain),
                 expect(bytes, answers),
+                expect(str, path),
             )
 
         return unpack(data, "an outcome", read)

@@ -15,6 +15,7 @@ from phalanx.checkpoint.packing import (
     Packer,
     bytes_of,
     digest_of,
+    digests_in,
     packets_of,
     resolve,
 )
@@ -84,7 +85,50 @@ def test_two_hundred_packets_with_one_document_are_one_blob_that_was_serialized_
 
     assert len({write.value for write in writes}) == 1
     assert len(made.new_blobs) == 1
-    assert serializer.dumped == 1
+    assert serializer.dumped == 2  # its key, and it
+
+
+def test_packets_that_differ_in_little_and_share_a_document_are_one_blob() -> None:
+    made, serializer = packer()
+    document = "x" * (1 << 20)
+    arguments = [{"document": document, "number": number, "tags": ["a", number]} for number in range(200)]
+
+    writes = made.pack_writes([(TASKS, Send("count", each)) for each in arguments], describe)
+    blobs = made.take_blobs()
+
+    assert [len(blob) for blob in blobs.values()] == [len(serializer.dumps(document))]
+    assert [serializer.loads(bytes_of(write.value, blobs)) for write in writes] == arguments
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        {},
+        {"a": 1, "b": None},
+        {"a": "x" * BLOB_MIN_BYTES, "b": ["y" * BLOB_MIN_BYTES] * 3},
+        {"a": "x" * 1200, "b": "y" * 1200},
+        {f"key {number}": ["x" * 100] for number in range(20)},
+        {f"key {number}": "x" * BLOB_MIN_BYTES for number in range(100)},
+        {"\udc80": [(1, 2)], "": {"deep": b"x" * 5000}},
+        {1: "x" * 5000},
+        ["x" * 5000],
+    ],
+    ids=str,
+)
+def test_an_argument_comes_back_however_it_is_packed(argument: object) -> None:
+    made, serializer = packer()
+
+    ref = made.ref_to_parts(argument)
+    blobs = resolve([ref], BlobCache(), lambda digests: {digest: made.new_blobs[digest] for digest in digests})
+
+    assert serializer.loads(bytes_of(ref, blobs)) == argument
+    assert {*digests_in(ref)} == blobs.keys()
+
+
+@pytest.mark.parametrize("data", [b"\xc1P", b"\xc1P\x01", b"\xc1P\x91\x91\x01", b"\xc1P\x91\x92\x01\x02"])
+def test_what_is_no_list_of_parts_is_refused(data: bytes) -> None:
+    with pytest.raises(CorruptDataError):
+        bytes_of(data, {})
 
 
 def test_equal_documents_are_one_blob_too() -> None:

@@ -112,7 +112,7 @@ def test_a_long_chain_of_which_all_is_needed_is_walked_once() -> None:
 def test_what_a_checkpoint_needs_is_in_its_metadata() -> None:
     metadata = {"step": 7, "counters_since_delta_snapshot": {"a": (1, 2), "b": (0, 1)}}
     assert link_of("c", "p", {"b", "x"}, metadata) == Link("c", "p", 7, {"b", "x"}, ["a"])
-    assert link_of("c", None, (), {}) == Link("c", None, 0, (), [])
+    assert link_of("c", None, (), {}) == Link("c", None, 0, (), ())
 
 
 def test_pruning_waits_until_half_as_many_more_are_there() -> None:

@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 from pydantic import BaseModel
 
+from phalanx.channels.delta import DeltaSnapshot
 from phalanx.checkpoint.serde import Serializer, TypeRegistry, codecs
 from phalanx.types import Command, Interrupt, Overwrite, Send
 
@@ -121,6 +122,7 @@ SAMPLES: list[tuple[object, str]] = [
         "c7183394c081a17801c092c7073292a46e6f646502a56f74686572",
     ),
     (Overwrite([1]), "c70334919101"),
+    (DeltaSnapshot([1]), "c70336919101"),
     (Interrupt("why?", "id"), "c7093592a47768793fa26964"),
     (Interrupt("why?", "id", {"type": "string"}), "c7163593a47768793fa2696481a474797065a6737472696e67"),
     (np.array([[1, 2]], "<i2"), "d83c94a33c6932920102a143c40401000200"),

@@ -27,6 +27,7 @@ from phalanx.managed import StepLimits
 from phalanx.protocol.batch import Batch, BatchTask, Ref
 from phalanx.protocol.names import TASKS
 from phalanx.protocol.outcome import Outcome, OutcomeKind
+from phalanx.protocol.paths import path_text
 from phalanx.runtime import RunControl
 from phalanx.types import Send, Update
 from phalanx.worker.attempt import Attempt, Ended, Raised, Wrote
@@ -171,7 +172,9 @@ class BatchRun:
                 kind = OutcomeKind.CACHED if ended.cached else OutcomeKind.WRITES
                 try:
                     writes = self.packer.pack_writes(ended.writes, lambda write: _name_of_write(task.node, write))
-                    self._add(task, Outcome(kind, task.attempt, self.worker, seconds, writes, drain=prepared.drain))
+                    path = path_text(task.path) if prepared.blueprint.deltas else ""
+                    outcome = Outcome(kind, task.attempt, self.worker, seconds, writes, drain=prepared.drain, path=path)
+                    self._add(task, outcome)
                     return
                 except Exception as error:  # the node returned what cannot travel
                     ended = Raised(note_task(error, task.node, task.id))

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from phalanx.cache.base import BaseCache
-from phalanx.channels import BaseChannel, NamedBarrierValue, NamedBarrierValueAfterFinish
+from phalanx.channels import BaseChannel, DeltaChannel, NamedBarrierValue, NamedBarrierValueAfterFinish
 from phalanx.managed import ManagedValueSpec
 from phalanx.types import CachePolicy, RetryPolicy, TimeoutPolicy, Update
 from phalanx.worker.functions import UserFunction
@@ -206,6 +206,11 @@ class Blueprint:
     def untracked(self) -> frozenset[str]:
         """The state keys that are never stored, nor as keys of a packet's argument."""
         return frozenset(name for name, channel in self.channels.items() if not channel.stored)
+
+    @cached_property
+    def deltas(self) -> tuple[str, ...]:
+        """The state keys that are stored as what was written to them, rather than whole."""
+        return tuple(name for name, channel in self.channels.items() if isinstance(channel, DeltaChannel))
 
     @cached_property
     def joins(self) -> Mapping[str, str]:

@@ -1,12 +1,14 @@
 """What a task asks: the ids that answers are addressed to, and what an answer must be."""
 
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from pydantic import TypeAdapter, ValidationError
 from xxhash import xxh3_128_hexdigest
 
 from phalanx.errors import mark_invalid_resume
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 def question_id(namespace: str, number: int) -> str:
@@ -38,6 +40,8 @@ class AnswerSchema:
             return NO_SCHEMA
         if isinstance(schema, dict):
             return cls(schema, None)  # pyright: ignore[reportUnknownArgumentType]
+        from pydantic import TypeAdapter  # not quick to import, and few questions have a schema
+
         try:
             adapter: TypeAdapter[Any] = TypeAdapter(cast("type[Any]", schema))
             return cls(adapter.json_schema(), adapter)
@@ -54,6 +58,8 @@ class AnswerSchema:
         """
         if self.adapter is None:
             return answer
+        from pydantic import ValidationError
+
         try:
             return self.adapter.validate_python(answer)
         except ValidationError as error:

@@ -61,7 +61,7 @@ def pack_write(
 def pack_value(packer: Packer, channel: str, value: object, path: str) -> bytes:
     """A write that a saver was given. A packet's argument that is given many times is serialized once."""
     if channel == TASKS and type(value) is Send:
-        return pack_write(channel, packer.ref_once(value.arg), path, value.node, value.timeout)
+        return pack_write(channel, packer.ref_to_parts(value.arg), path, value.node, value.timeout)
     return pack_write(channel, packer.ref(value), path)
 
 
@@ -100,7 +100,7 @@ def _unpack_write(task_id: str, index: int, data: bytes) -> StoredWrite:
 def _writes_of(task_id: str, outcome: Outcome) -> Iterator[StoredWrite]:
     # After single writes: among those are the errors of earlier runs, and an outcome is newer.
     def order(index: int) -> tuple[object, ...]:
-        return (*writes_sort_key("", task_id), 1, index)
+        return (*writes_sort_key(outcome.path, task_id), 1, index)
 
     if outcome.kind in (OutcomeKind.ERROR, OutcomeKind.HANDED_OVER):
         yield StoredWrite(order(-2), task_id, ERROR, outcome.error, is_error=True)

@@ -13,7 +13,7 @@ from redis import Redis
 from phalanx.checkpoint.redis.client import pipelined, read_fields
 from phalanx.checkpoint.redis.scripts import Argument, Scripts
 from phalanx.errors import StaleLeaseError, ThreadBusyError
-from phalanx.protocol.keys import ThreadKeys, at_field, place, retry_field
+from phalanx.protocol.keys import THREAD_FIELD, ThreadKeys, at_field, place, retry_field
 
 LEASE_VALID_MS: Final = 15_000
 """How long a coordinator may be silent before another may take its thread."""
@@ -65,6 +65,8 @@ class ThreadStore:
         if not token:
             other, left_ms = cast("tuple[bytes, int]", tuple(holder))
             raise ThreadBusyError(self.keys.thread_id, other.decode(), left_ms / 1000)
+        if self.keys.hashed and not self.ttl_s:  # whoever lists threads finds its id nowhere else
+            self.client.hset(self.keys.about, THREAD_FIELD, self.keys.thread_id.encode("utf-8", "surrogatepass"))
         return Lease(owner, cast("int", token))
 
     def renew(self, lease: Lease, checkpoint_id: str, inside: Iterable[Step] = ()) -> None:

@@ -43,6 +43,7 @@ code  type                 payload (``raw``: the bytes as they are; otherwise ms
   51  Command              [graph, update, resume, goto]
   52  Overwrite            [value]
   53  Interrupt            [value, id] or [value, id, response schema]
+  54  DeltaSnapshot        [value]
   60  numpy.ndarray        [dtype, [length, …], "C" or "F", its items' bytes or, of a StringDType, [text, …]]
   61  numpy.generic        [dtype, bytes], ["str", text] or ["bytes", bytes]
   62  pandas.Index         [class name, name, freq or None, values], ["RangeIndex", name, start, stop, step] or
@@ -103,6 +104,7 @@ SEND: Final = 50
 COMMAND: Final = 51
 OVERWRITE: Final = 52
 INTERRUPT: Final = 53
+DELTA_SNAPSHOT: Final = 54
 NDARRAY: Final = 60
 NUMPY_SCALAR: Final = 61
 PANDAS_INDEX: Final = 62

@@ -1,15 +1,17 @@
 """The standard library's containers, and the engine's own values: ``Send``, ``Command``, ``Overwrite``,
-``Interrupt``.
+``Interrupt``, ``DeltaSnapshot``.
 """
 
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
+from phalanx.channels.delta import DeltaSnapshot
 from phalanx.checkpoint.serde.codecs import (
     COMMAND,
     COUNTER,
     DEFAULTDICT,
+    DELTA_SNAPSHOT,
     DEQUE,
     FROZENSET,
     INTERRUPT,
@@ -139,6 +141,14 @@ def _rebuild_interrupt(payload: object) -> Interrupt:
             raise malformed("Interrupt")
 
 
+def _rebuild_snapshot(payload: object) -> DeltaSnapshot[object]:
+    match items_of(payload, "DeltaSnapshot"):
+        case [value]:
+            return DeltaSnapshot(value)
+        case _:
+            raise malformed("DeltaSnapshot")
+
+
 def _reduce_interrupt(question: Interrupt) -> list[object]:
     plain: list[object] = [question.value, question.id]
     return plain if question.response_schema is None else [*plain, question.response_schema]
@@ -170,6 +180,7 @@ CONTAINERS: Final[dict[type, Codec]] = {
     Send: codec(SEND, Shape.FIELDS, _reduce_send, _rebuild_send, ("node", "arg", "timeout")),
     Command: _record(COMMAND, Command, _rebuild_command, "graph", "update", "resume", "goto"),
     Overwrite: _record(OVERWRITE, Overwrite, _rebuild_overwrite, "value"),
+    DeltaSnapshot: _record(DELTA_SNAPSHOT, DeltaSnapshot[object], _rebuild_snapshot, "value"),
     Interrupt: codec(
         INTERRUPT, Shape.FIELDS, _reduce_interrupt, _rebuild_interrupt, ("value", "id", "response_schema")
     ),

@@ -12,6 +12,7 @@ from phalanx.checkpoint.sql.statements import (
     Dialect,
     Operation,
     Parameter,
+    Row,
     Rows,
     Statement,
     Steps,
@@ -35,7 +36,11 @@ from phalanx.checkpoint.sql.values import (
 )
 from phalanx.config import RunnableConfig
 
-PAGE: Final = 64
+_PAGE: Final = 16
+"""How many checkpoints are read at once: few, since each may hold a lot."""
+
+_SEARCHED: Final = 256
+"""How many are looked at at once where most will not match; no more of them are read at once than otherwise."""
 
 # A list with a filter looks at the metadata alone first, since most checkpoints will not match.
 _FOUND: Final = """
@@ -144,7 +149,13 @@ class Wanted:
         limit: int | None,
         written_since: float | None,
     ) -> "Wanted":
-        """What the arguments of a saver's ``list`` ask for."""
+        """What the arguments of a saver's ``list`` ask for.
+
+        Raises:
+            ValueError: the config names no thread, or the limit is negative.
+        """
+        if limit is not None and limit < 0:
+            raise ValueError(f"limit must not be negative, got {limit}")
         address = None if config is None else CheckpointAddress.of(config)
         any_namespace = config is None or "checkpoint_ns" not in config.get("configurable", {})
         bound = CheckpointAddress.of(before).checkpoint_id if before else None
@@ -159,9 +170,14 @@ class Wanted:
         )
 
     @property
-    def page(self) -> int:
-        """How many rows to read at once."""
-        return PAGE if self.left is None or self.metadata else min(PAGE, self.left)
+    def wanted_now(self) -> int:
+        """How many checkpoints to read at once."""
+        return _PAGE if self.left is None else min(_PAGE, self.left)
+
+    @property
+    def rows(self) -> int:
+        """How many rows to look at at once."""
+        return _SEARCHED if self.metadata else self.wanted_now
 
     def statement(self) -> Statement:
         """The query for the next rows."""
@@ -178,7 +194,7 @@ class Wanted:
             conditions.append("(c.id, c.thread, c.namespace) < (?, ?, ?)")
             parameters += self.after
         sql = _FOUND.replace("{conditions}", " AND ".join(conditions) or "1 = 1")
-        return Statement(sql.replace("{record}", "NULL" if self.metadata else "c.record"), [*parameters, self.page])
+        return Statement(sql.replace("{record}", "NULL" if self.metadata else "c.record"), [*parameters, self.rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +237,7 @@ class Reader:
 
         def steps() -> Steps[tuple[list[PackedTuple], Wanted | None]]:
             (rows,) = yield [wanted.statement()]
-            found = [row for row in rows if not wanted.metadata or self._matches(row, wanted.metadata)][: wanted.left]
+            found, seen = self._first_that_match(rows, wanted)
             places = [(row[0], row[2], row[4]) for row in found]
             writes = yield [Statement(_WRITES, place) for place in places]
             if wanted.metadata:
@@ -230,9 +246,9 @@ class Reader:
                 records = [row[-1] for row in found]
             packed = yield from self._packed(found, records, writes)
             left = None if wanted.left is None else wanted.left - len(packed)
-            if left == 0 or len(rows) < wanted.page:
+            if left == 0 or (seen == len(rows) < wanted.rows):
                 return packed, None
-            last = rows[-1]
+            last = rows[seen - 1]
             return packed, replace(wanted, left=left, after=(last[4], last[0], last[2]))
 
         return Operation(steps(), writes=False)
@@ -277,7 +293,17 @@ class Reader:
             marks += [encoded(name), MARK + encoded(name) + MARK]
         return Statement(sql, [*marks, *place, identity, *place, *place, *place])
 
-    def _matches(self, row: Sequence[Any], wanted: Mapping[str, object]) -> bool:
+    def _first_that_match(self, rows: Rows, wanted: Wanted) -> tuple[list[Row], int]:
+        """The rows to read now, and how many were looked at for them."""
+        found: list[Row] = []
+        for seen, row in enumerate(rows, 1):
+            if not wanted.metadata or self._matches(row, wanted.metadata):
+                found.append(row)
+                if len(found) == wanted.wanted_now:
+                    return found, seen
+        return found, len(rows)
+
+    def _matches(self, row: Row, wanted: Mapping[str, object]) -> bool:
         return matches(cast("Mapping[str, object]", value_alone(row[6], self.serde)), wanted)
 
     def _packed(self, found: Rows, records: Sequence[bytes], written_rows: Sequence[Rows]) -> Steps[list[PackedTuple]]:

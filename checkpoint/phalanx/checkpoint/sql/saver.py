@@ -1,5 +1,6 @@
 """The public methods of savers over SQL databases: each makes an operation, and has the driver run it."""
 
+import os
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
@@ -14,7 +15,6 @@ from phalanx.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
-    Version,
 )
 from phalanx.checkpoint.configs import CheckpointAddress
 from phalanx.checkpoint.packing import BlobCache
@@ -67,6 +67,7 @@ class SqlSaver(BaseCheckpointSaver[Any]):
         self._upkeep = Upkeep(settings.retention, settings.clock)
         self._cache = BlobCache(_CACHED_BYTES)
         self._ready = False
+        self._process = os.getpid()
 
     @abstractmethod
     def _execute(self, operation: Operation[T]) -> T:
@@ -197,7 +198,7 @@ class SqlSaver(BaseCheckpointSaver[Any]):
 
     # --- the rest -----------------------------------------------------------------------------------------------------
 
-    def get_next_version(self, current: Version | None, channel: None = None) -> Version:
+    def get_next_version(self, current: Any, channel: None = None) -> Any:
         """The version after ``current``: 1, 2, 3, …; in a thread that came from a saver with texts, the next such text.
 
         Raises:
@@ -211,16 +212,23 @@ class SqlSaver(BaseCheckpointSaver[Any]):
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _run(self, operation: Operation[T]) -> T:
+        self._check_process()
         if not self._ready:
             self._set_up()
         with self._doubts():
             return self._execute(operation)
 
     async def _arun(self, operation: Operation[T]) -> T:
+        self._check_process()
         if not self._ready:
             await self._aset_up()
         with self._doubts():
             return await self._aexecute(operation)
+
+    def _check_process(self) -> None:
+        """A connection that two processes use ends in confusion, or in a broken file."""
+        if os.getpid() != self._process:
+            raise SaverUnavailableError(self._where, "this process was forked from the one that made the saver")
 
     @contextmanager
     def _doubts(self) -> Generator[None, None, None]:

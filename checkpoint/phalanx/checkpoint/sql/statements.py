@@ -8,6 +8,7 @@ with surrogates too.
 import hashlib
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -121,16 +122,20 @@ def insert(
     Args:
         conflict: what happens to a row whose key exists. ``DO UPDATE`` bears no key twice in ``rows``.
     """
-    head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
-    one = f"({', '.join('?' * len(columns))})"
     left = list(rows)
     statements: list[Statement] = []
     for size in _ROWS_AT_ONCE:
         while len(left) >= size:
             taken, left = left[:size], left[size:]
-            sql = f"{head}{', '.join([one] * size)} ON CONFLICT {conflict}"
-            statements.append(Statement(sql, [value for row in taken for value in row]))
+            parameters = [value for row in taken for value in row]
+            statements.append(Statement(_insert_sql(table, tuple(columns), size, conflict), parameters))
     return statements
+
+
+@lru_cache
+def _insert_sql(table: str, columns: tuple[str, ...], rows: int, conflict: str) -> str:
+    one = f"({', '.join('?' * len(columns))})"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([one] * rows)} ON CONFLICT {conflict}"
 
 
 def with_list(sql: str, before: Sequence[Parameter], listed: Sequence[bytes]) -> list[Statement]:
