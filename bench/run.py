@@ -13,15 +13,15 @@ import platform
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from bench import census_pool, graphs, peers
+from bench.rows import Row, micro, milli, ratio, seconds, timed
+from bench.threads import thread_rows
 
 from phalanx.coordinator import Cluster
 from phalanx.coordinator.local import LocalServer
@@ -31,24 +31,6 @@ IMPORTS = (
     "import time; t = time.perf_counter(); import phalanx.graph; s = time.perf_counter() - t; "
     "import sys, json; print(json.dumps([s, [m for m in ('celery', 'redis', 'pydantic') if m in sys.modules]]))"
 )
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table."""
-
-    what: str
-    phalanx: str
-    other: str
-    ratio: str
-    goal: str
-
-
-def timed(function: Callable[[], object]) -> float:
-    """Seconds that one call takes."""
-    started = time.perf_counter()
-    function()
-    return time.perf_counter() - started
 
 
 def invoke_seconds(graph: Any, n: int) -> float:
@@ -73,13 +55,13 @@ def inline_rows(times: int) -> list[Row]:
         lambda: timed(lambda: theirs.invoke({"n": steps}, config)) / steps,
         times,
     )
-    rows.append(Row("a superstep in a loop, inline", _micro(a), f"LangGraph {_micro(b)}", _ratio(a, b), "≤ 0.25"))
+    rows.append(Row("a superstep in a loop, inline", micro(a), f"LangGraph {micro(b)}", ratio(a, b), "≤ 0.25"))
     for n, goal in ((100, "≤ 0.25"), (1000, "≤ 0.125"), (10_000, "≤ 0.04")):
         ours, theirs = graphs.sends_graph("phalanx"), graphs.sends_graph("langgraph")
         a, b = in_turns(
             partial(invoke_seconds, ours, n), partial(invoke_seconds, theirs, n), times if n < 10_000 else 1
         )
-        rows.append(Row(f"{n:,} no-op `Send`s, inline", _seconds(a), f"LangGraph {_seconds(b)}", _ratio(a, b), goal))
+        rows.append(Row(f"{n:,} no-op `Send`s, inline", seconds(a), f"LangGraph {seconds(b)}", ratio(a, b), goal))
     return rows
 
 
@@ -104,15 +86,15 @@ def cluster_rows(times: int, chord: int) -> list[Row]:
     return [
         Row(
             f"{n:,} no-op `Send`s, {PROCESSES} worker processes, joined",
-            _seconds(ours),
-            f"Celery chord of {chord:,}: {_seconds(chord_s)}, so at best {_seconds(per_task)} for {n:,}",
-            _ratio(ours, per_task),
+            seconds(ours),
+            f"Celery chord of {chord:,}: {seconds(chord_s)}, so at best {seconds(per_task)} for {n:,}",
+            ratio(ours, per_task),
             "< 3 s",
         ),
-        Row(f"{n:,} no-op `Send`s, the same", _seconds(ours), f"LangGraph in one process {_seconds(theirs)}",
-            _ratio(ours, theirs), "< 3 s"),
-        Row("a one-task superstep through a worker, committed", _milli(step),
-            f"Celery task and its result {_milli(trip)}", _ratio(step, trip), "≤ 1.4"),
+        Row(f"{n:,} no-op `Send`s, the same", seconds(ours), f"LangGraph in one process {seconds(theirs)}",
+            ratio(ours, theirs), "< 3 s"),
+        Row("a one-task superstep through a worker, committed", milli(step),
+            f"Celery task and its result {milli(trip)}", ratio(step, trip), "≤ 1.4"),
     ]  # fmt: skip
 
 
@@ -133,9 +115,9 @@ def census_rows(times: int) -> list[Row]:
     s, p, o = (statistics.median(each) for each in (serial, pool, ours))
     return [
         Row(
-            f"census of {len(files):,} files, {PROCESSES} worker processes: speed-up over serial ({_seconds(s)})",
-            f"{s / o:.2f} ({_seconds(o)})",
-            f"`multiprocessing.Pool({PROCESSES})` {s / p:.2f} ({_seconds(p)})",
+            f"census of {len(files):,} files, {PROCESSES} worker processes: speed-up over serial ({seconds(s)})",
+            f"{s / o:.2f} ({seconds(o)})",
+            f"`multiprocessing.Pool({PROCESSES})` {s / p:.2f} ({seconds(p)})",
             f"{p / o:.2f}",
             "≥ 0.9",
         )
@@ -151,23 +133,7 @@ def import_row() -> Row:
         seconds, loaded = json.loads(printed)
         figures.append(seconds)
     also = f"loads {', '.join(loaded)}" if loaded else "loads neither Celery, Redis nor pydantic"
-    return Row("`import phalanx.graph`", _milli(statistics.median(figures)), also, "", "< 150 ms")
-
-
-def _micro(seconds: float) -> str:
-    return f"{seconds * 1e6:.0f} µs"
-
-
-def _milli(seconds: float) -> str:
-    return f"{seconds * 1e3:.1f} ms"
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else _milli(seconds)
-
-
-def _ratio(ours: float, other: float) -> str:
-    return f"{ours / other:.3f}"
+    return Row("`import phalanx.graph`", milli(statistics.median(figures)), also, "", "< 150 ms")
 
 
 def page(rows: Sequence[Row]) -> str:
@@ -206,6 +172,7 @@ def main() -> None:
         *inline_rows(times),
         *cluster_rows(times, 100 if options.quick else CHORD),
         *census_rows(times),
+        *thread_rows(times, 1000 if options.quick else 10_000),
         import_row(),
     ]
     if options.write:

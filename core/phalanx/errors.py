@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
 from typing import Any, Final, Literal, cast
 
 
@@ -307,7 +308,9 @@ class GraphVersionError(ClusterError):
 
 
 class ThreadBusyError(ClusterError):
-    """Another run is driving this thread. One driver a thread: wait for it, or use another ``thread_id``."""
+    """Another run is driving this thread. One driver a thread: wait for it, or use another ``thread_id``; a run with
+    ``if_busy="enqueue"`` waits by itself. ``expires_in_s`` is when its right to do so ends, unless renewed; infinity
+    within one process."""
 
     def __init__(self, thread_id: str, owner: str, expires_in_s: float) -> None:
         super().__init__(thread_id, owner, expires_in_s)
@@ -316,9 +319,10 @@ class ThreadBusyError(ClusterError):
         self.expires_in_s = expires_in_s
 
     def __str__(self) -> str:
+        lease = "" if self.expires_in_s == inf else f" (its lease ends in {self.expires_in_s:.1f} s unless renewed)"
         return (
-            f"thread {self.thread_id!r} is being driven by run {self.owner} (its lease ends in "
-            f"{self.expires_in_s:.1f} s unless renewed); wait for that run or use another thread_id"
+            f"thread {self.thread_id!r} is being driven by another run, {self.owner}{lease}; wait for that one "
+            f"(if_busy='enqueue' does) or use another thread_id"
         )
 
 

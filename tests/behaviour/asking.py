@@ -81,7 +81,7 @@ def ids(result: Mapping[str, Any]) -> dict[Any, str]:
 
 def resume(drive: Drive, graph: Graph, config: RunnableConfig, answer: Any) -> Any:
     """Go on with an answer."""
-    return drive.invoke(graph, Command(resume=answer), config)
+    return drive.invoke(graph, Command[str](resume=answer), config)
 
 
 def steps(states: list[StateSnapshot]) -> list[tuple[str, int]]:
@@ -92,4 +92,4 @@ def steps(states: list[StateSnapshot]) -> list[tuple[str, int]]:
 
 def identity(state: StateSnapshot) -> str:
     """The id of a state's checkpoint."""
-    return str(state.config["configurable"]["checkpoint_id"])  # type: ignore[typeddict-item]
+    return str(state.config["configurable"]["checkpoint_id"])  # pyright: ignore[reportTypedDictNotRequiredAccess]

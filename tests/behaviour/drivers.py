@@ -19,7 +19,7 @@ Supersteps = Sequence[Sequence[StateUpdate]]
 _numbers: Final = itertools.count(1)
 
 
-def compiled(builder: StateGraph[Any], checkpointer: BaseCheckpointSaver | None = None, **options: Any) -> Graph:
+def compiled(builder: StateGraph[Any], checkpointer: BaseCheckpointSaver | bool | None = None, **options: Any) -> Graph:
     """The graph under a name of its own, since the workers of a cluster tell graphs apart by name."""
     return builder.compile(checkpointer, name=f"graph-{next(_numbers)}", **options)
 

@@ -1,5 +1,9 @@
 """Answers: whom they are for, and what they must be."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportTypedDictNotRequiredAccess=false
+
 from typing import Any
 
 import pytest
@@ -254,7 +258,8 @@ def test_an_answer_that_does_not_fit_is_forgotten_on_every_driver(drive_kept: Dr
 
 
 @pytest.mark.rule("answer-5")
-def test_an_answer_that_does_not_fit_is_handled_as_any_other_error(drive_kept: Drive) -> None:    def node(_: Words) -> Update:
+def test_an_answer_that_does_not_fit_is_handled_as_any_other_error(drive_kept: Drive) -> None:
+    def node(_: Words) -> Update:
         return {"words": [str(interrupt("age?", response_schema=int))]}
 
     graph = drive_kept.keeping(alone(node, error_handler=says("handled")))

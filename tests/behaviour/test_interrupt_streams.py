@@ -1,5 +1,9 @@
 """What streams show of questions, and of runs that go on after them."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportTypedDictNotRequiredAccess=false
+
 from typing import Any
 
 import pytest
@@ -19,9 +23,9 @@ def _plain(item: Any) -> Any:
     if isinstance(item, Interrupt):
         return item.value
     if isinstance(item, dict):
-        return {key: _plain(value) for key, value in item.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {key: _plain(value) for key, value in item.items()}
     if isinstance(item, tuple):
-        return tuple(_plain(each) for each in item)  # pyright: ignore[reportUnknownVariableType]
+        return tuple(_plain(each) for each in item)
     return item
 
 

@@ -1,5 +1,9 @@
 """Nodes that ask their caller something and go on with the answer."""
 
+# Short nodes are lambdas.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportTypedDictNotRequiredAccess=false
+
 import asyncio
 from typing import Any
 

@@ -18,6 +18,7 @@ from phalanx.protocol.doorbell import read_ring
 from phalanx.protocol.keys import ClusterKeys
 from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.worker.fingerprint import fingerprint
+from phalanx.worker.lineage import Lineage, lineage_to_plain
 from phalanx.worker.process import WorkerProcess
 from phalanx.worker.registry import GraphRegistry
 from phalanx.worker.settings import WorkerSettings
@@ -28,7 +29,7 @@ Graph = CompiledStateGraph[Any]
 FIRST: Final = "c1"
 """The checkpoint that the superstep starts from."""
 
-NO_CONFIG_NO_CONTEXT_NO_DRAIN: Final[list[object]] = [{}, None, None]
+NO_CONFIG_NO_CONTEXT_NO_DRAIN: Final[list[object]] = [{}, None, None, lineage_to_plain(Lineage())]
 """What all tasks of the run share."""
 
 _numbers: Final = itertools.count(1)

@@ -31,7 +31,7 @@ def test_a_second_owner_is_refused_and_told_who_holds_the_thread_and_for_how_lon
     store = keyspace.thread("the thread")
     store.acquire("first")
     before = keyspace.everything()
-    with pytest.raises(ThreadBusyError, match="'the thread' is being driven by run first") as caught:
+    with pytest.raises(ThreadBusyError, match="'the thread' is being driven by another run, first") as caught:
         store.acquire("second")
     assert caught.value.owner == "first"
     assert 0 < caught.value.expires_in_s <= LEASE_VALID_MS / 1000

@@ -17,6 +17,7 @@ from phalanx.checkpoint.serde import Serializer, decode_exception, encode_except
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.keeping import KeepingElsewhere
 from phalanx.coordinator.messages import SaveWrites
+from phalanx.coordinator.opening import Place
 from phalanx.coordinator.plan import Task
 from phalanx.errors import NodeError, NodeTimeoutError, ParentCommand, SerializationError
 from phalanx.graph import END, START, StateGraph
@@ -26,6 +27,7 @@ from phalanx.protocol.names import ERROR, HANDED_OVER
 from phalanx.protocol.outcome import Outcome, OutcomeKind, PackedWrite
 from phalanx.runtime import Runtime
 from phalanx.types import Command, RetryPolicy, Send, TimeoutPolicy
+from phalanx.worker.lineage import Lineage
 from phalanx.worker.task_store import TaskStore
 
 AGAIN: Final = RetryPolicy(initial_interval=2.0, jitter=False, retry_on=ValueError, max_attempts=3)
@@ -444,11 +446,12 @@ def test_packets_in_a_checkpoint_keep_their_time_limits(keyspace: Keyspace) -> N
 def test_a_saver_of_the_graph_s_own_is_given_packets_with_their_time_limits(keyspace: Keyspace) -> None:
     step, own = Superstep.of(keyspace, ttl_s=60), InMemorySaver()
     config = stored(own)
-    keeping = KeepingElsewhere(step.store, own, RedisSaver(keyspace.client, prefix=keyspace.prefix), config)
+    saver, place = RedisSaver(keyspace.client, prefix=keyspace.prefix), Place("t")
+    keeping = KeepingElsewhere(step.store, own, saver, config, place, Lineage())
     packet = Send("node", Packed(Serializer().dumps(1)), timeout=2)
     one = Task("a", "node", ("__pregel_pull", "node"), ("t",))
 
-    keeping.save_writes(SaveWrites(FIRST, one, [("__pregel_tasks", packet)]), recorded=True)
+    keeping.save_writes(SaveWrites(FIRST, one, [("__pregel_tasks", packet)]), step.lease, recorded=True)
 
     found = own.get_tuple(config)
     assert found is not None

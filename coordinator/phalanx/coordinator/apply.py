@@ -94,7 +94,9 @@ def apply_writes(
         InvalidUpdateError: a channel cannot take its writes together.
         UnknownNodeError: a packet is for a node the graph does not have.
     """
-    ordered = sorted(tasks, key=lambda task: path_order(task.path))
+    ordered = [*tasks]
+    if len(ordered) > 1:
+        ordered.sort(key=lambda task: path_order(task.path))
     triggered = any(task.triggers for task in ordered)
     step = _Step(state)
 

@@ -5,16 +5,20 @@ import uuid
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import ceil
 from typing import Protocol, Self
 
 from phalanx.checkpoint.base import BaseCheckpointSaver
 from phalanx.checkpoint.configs import CheckpointAddress
 from phalanx.checkpoint.redis import RedisSaver
 from phalanx.checkpoint.redis.client import check_reachable, connect, without_password
+from phalanx.checkpoint.redis.saver import KEEP_ALL
 from phalanx.checkpoint.redis.thread_store import ThreadStore
+from phalanx.checkpoint.retention import Retention
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.batches import Address
 from phalanx.coordinator.broker import Broker
+from phalanx.coordinator.busy import IfBusy
 from phalanx.coordinator.cluster_driver import ClusterDriver
 from phalanx.coordinator.cluster_loop import ClusterLoop, Connections
 from phalanx.coordinator.default_cluster import set_default_cluster
@@ -58,6 +62,8 @@ class Cluster:
         broker_url: the broker; the state server unless given.
         queue: where tasks go.
         prefix: what all keys start with; installations with different prefixes do not see each other.
+        retention: how long threads are kept after their last superstep, and how much of their past; everything for ever
+            unless given.
 
     Raises:
         ClusterUnreachableError: nothing answers at the URL.
@@ -74,6 +80,7 @@ class Cluster:
         broker_url: str | None = None,
         queue: str = DEFAULT_QUEUE,
         prefix: str = DEFAULT_PREFIX,
+        retention: Retention = KEEP_ALL,
     ) -> None:
         _refuse_while_loading()
         self.url = url
@@ -86,7 +93,7 @@ class Cluster:
         check_reachable(url)
         if broker_url and broker_url.startswith(("redis://", "rediss://")):
             check_reachable(broker_url, "broker")
-        self.saver = RedisSaver(client, prefix=prefix)
+        self.saver = RedisSaver(client, prefix=prefix, retention=retention)
         self._keys = ClusterKeys(prefix)
         broker, roster = Broker(self.broker_url), Roster(client, self._keys)
         self._connections = Connections(without_password(url), client, broker, roster, self.saver.serde)
@@ -213,6 +220,7 @@ class Cluster:
         saver: BaseCheckpointSaver | None,
         observer: RunObserver,
         listens: frozenset[StreamMode] = frozenset(),
+        if_busy: IfBusy = "refuse",
     ) -> ClusterDriver:
         """What drives one run of a graph over this cluster's workers.
 
@@ -220,6 +228,7 @@ class Cluster:
             place: where in a thread the run belongs; ``None`` if nothing is kept.
             saver: the graph's own, if it has one.
             listens: the modes in which what graphs inside stream is wanted.
+            if_busy: what to do when another run drives the thread.
 
         Raises:
             ClusterError: the cluster was closed.
@@ -241,7 +250,7 @@ class Cluster:
             thread_id=store.keys.thread_id,
             inbox=self._keys.inbox(run_id),
             queue=self.queue,
-            ttl_s=store.ttl_s,
+            ttl_s=store.life_s,
         )
 
         def keep(graph: Blueprint, around: RunContext, where: Place | None, own: BaseCheckpointSaver | None) -> Keeping:
@@ -251,6 +260,7 @@ class Cluster:
 
         keeping = keep(blueprint, context, place, saver)
         loop = ClusterLoop(blueprint, settings, context, address, self._connections, keeping, keep, observer)
+        loop.waits = if_busy == "enqueue"
         return ClusterDriver(loop)
 
     def _store(
@@ -262,8 +272,13 @@ class Cluster:
             return ThreadStore(client, self.saver.keys(f"run-{run_id}"), WORKING_LIFE_S)
         if saver is not None and saver is not self.saver:
             thread = f"{_thread_of(config)}\x00{place.namespace}\x00working"
-            return ThreadStore(client, self.saver.keys(thread), WORKING_LIFE_S)
-        return ThreadStore(client, self.saver.keys(_thread_of(config)), 0)
+            return ThreadStore(client, self.saver.keys(thread), WORKING_LIFE_S, called=place.thread_id)
+        return ThreadStore(client, self.saver.keys(_thread_of(config)), 0, self._life_s)
+
+    @property
+    def _life_s(self) -> int:
+        """How long a kept thread lives after it was last worked on; 0 for ever."""
+        return ceil(self.saver.retention.ttl_s or 0)
 
     def _fingerprint(self, blueprint: Blueprint) -> str:
         known = self._fingerprints.get(id(blueprint))

@@ -49,7 +49,7 @@ from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import open_run, stamp
 from phalanx.coordinator.roster import Roster, Workers
 from phalanx.coordinator.run import Run, RunSettings
-from phalanx.errors import ClusterError, ClusterUnreachableError, CorruptDataError, ParentCommand
+from phalanx.errors import ClusterError, ClusterUnreachableError, CorruptDataError, ParentCommand, ThreadBusyError
 from phalanx.protocol.batch import Batch
 from phalanx.protocol.doorbell import read_ring
 from phalanx.protocol.names import RESUME
@@ -69,6 +69,7 @@ than the deadline of a heartbeat: what holds the interpreter holds that up too, 
 
 SAY_WAITING_EVERY_S: Final = 3.0
 _SAY_WAITING_AFTER_S: Final = 1.0
+_SHORTEST_TURN_S, _LONGEST_TURN_S = 0.02, 0.5  # how often a run asks for a thread that another drives
 _RINGS_AT_ONCE: Final = 1000
 _SHORTEST_WAIT_S: Final = 0.002  # Redis before 7.0.9 takes a millisecond and less for "as long as it takes"
 
@@ -109,6 +110,7 @@ class ClusterLoop:
         keep_inside: where those inside do.
         run: the outermost run, once the loop has begun.
         stopping: set from another thread to leave the run where it is.
+        waits: whether to wait for the thread when another run drives it.
     """
 
     blueprint: Blueprint
@@ -120,6 +122,7 @@ class ClusterLoop:
     keep_inside: MakeKeeping
     observer: RunObserver
     stopping: threading.Event = field(default_factory=threading.Event)
+    waits: bool = False
     run: Run = field(init=False)
     _root: Member = field(init=False)
     _owners: dict[str, Member] = field(default_factory=dict[str, Member])
@@ -151,7 +154,7 @@ class ClusterLoop:
         self._handout = HandOut(self.context.config.get("max_concurrency"))
         self._lost = LostTasks(self._handout, self.connections.roster, self.connections.broker, self.address, self._log)
         try:
-            self._lease = self.keeping.store.acquire(self.address.run_id)
+            self._lease = self._acquire()
             yield from self._with_lease(given, batches)
         except Exception as error:
             if error is self._failure:  # a node's own trouble, maybe with a Redis of its own
@@ -160,6 +163,19 @@ class ClusterLoop:
             if isinstance(error, RedisError):
                 raise ClusterUnreachableError("state server", self.connections.url, str(error)) from error
             raise
+
+    def _acquire(self) -> Lease:
+        wait_s = _SHORTEST_TURN_S
+        while True:
+            try:
+                return self.keeping.store.acquire(self.address.run_id)
+            except ThreadBusyError:
+                if not self.waits:
+                    raise
+            if self.stopping.wait(wait_s):
+                raise StoppedError
+            self._refuse_if_closed()
+            wait_s = min(2 * wait_s, _LONGEST_TURN_S)
 
     def _refuse_if_closed(self, error: Exception | None = None) -> None:
         """Say that it was closed, rather than what a connection says that is closed while it is used."""
@@ -171,8 +187,12 @@ class ClusterLoop:
 
     def _with_lease(self, given: object, batches: BatchMaker) -> Iterator[Emit]:
         self._renewed_at = time.monotonic()
-        opened = self.keeping.load(self._lease, self.blueprint, given)
-        root = self._root = self._member(opened, self.settings, self.context, self.keeping, batches)
+        try:
+            opened = self.keeping.load(self._lease, self.blueprint, given)
+            root = self._root = self._member(opened, self.settings, self.context, self.keeping, batches)
+        except Exception:  # nothing has begun: there is only the lease to give back
+            self.keeping.end(self._lease, ())
+            raise
         self.run = root.run
         try:
             yield from self._advance(root, self._begin(root, given))
@@ -215,6 +235,9 @@ class ClusterLoop:
     def _end(self) -> None:
         """Give the thread back. If the server is gone, the lease runs out by itself, and what went wrong matters."""
         try:
+            for member in [*self._root.family()]:
+                if member is not self._root and member.keeping.passing:
+                    member.keeping.end_inside(self._lease)
             self.keeping.end(self._lease, [each.keeping.step for each in self._root.family() if each is not self._root])
             self.connections.client.unlink(self.address.inbox)
         except Exception as error:
@@ -247,7 +270,7 @@ class ClusterLoop:
             if member is self._root:
                 self._renewed_at = time.monotonic()
         elif isinstance(order, SaveWrites):
-            member.keeping.save_writes(order, recorded=False)
+            member.keeping.save_writes(order, self._lease, recorded=False)
         elif isinstance(order, Dispatch):
             yield from self._dispatch(member, order)
         elif isinstance(order, Launch):
@@ -309,7 +332,8 @@ class ClusterLoop:
             context = replace(context, lineage=replace(context.lineage, loose=LooseAnswer(*loose)))
         keeping = self.keep_inside(graph.blueprint, context, call.place, call.saver)
         batches = BatchMaker(graph.blueprint, context, self.address, keeping.refs)
-        known = not member.fresh or (call.place is not None and call.place.lasts)
+        place = call.place
+        known = not member.fresh or (place is not None and (place.lasts or place.checkpoint_id is not None))
         opened = keeping.load(self._lease, graph.blueprint, value) if known else Opened()
         inside = self._member(opened, call.settings, context, keeping, batches, Above(member, launch))
         return inside, self._begin(inside, value)
@@ -328,6 +352,7 @@ class ClusterLoop:
             return
         run, above = member.run, member.above
         if run.interrupted:
+            self._leave_if_not_kept(member)
             event: Event = TaskInterrupted(above.task.id, run.questions)
             yield from self._tell(above.member, event, worker=None)
         else:
@@ -346,12 +371,19 @@ class ClusterLoop:
             self._leave(member)
             yield from self._came_to(above, replace(cast("Command[str]", error.args[0]), graph=None))
         else:
+            self._leave_if_not_kept(member)
             yield from self._tell(above.member, _failed_attempt(above.member, above.launch, error), worker=None)
         yield from self._settle(above.member)
 
+    def _leave_if_not_kept(self, member: Member) -> None:
+        """A run inside has ended early: when its task is begun again, so is the run, if nothing of it is kept."""
+        if member.keeping.passing:
+            self._leave(member)
+
     def _leave(self, member: Member) -> None:
         """A run inside has come to its end, and nothing of it is needed."""
-        member.keeping.end_inside(self._lease)
+        for each in member.family():
+            each.keeping.end_inside(self._lease)
         assert member.above is not None
         member.above.member.inside.remove(member)
 
@@ -577,7 +609,7 @@ class ClusterLoop:
         for order in orders:
             if isinstance(order, SaveWrites):
                 about_answers = [channel for channel, _ in order.writes] == [RESUME]
-                member.keeping.save_writes(order, recorded=recorded and not about_answers)
+                member.keeping.save_writes(order, self._lease, recorded=recorded and not about_answers)
             else:
                 yield from self._carry_out(member, order)
 

@@ -12,6 +12,7 @@ from functools import partial
 from phalanx.checkpoint.base import BaseCheckpointSaver
 from phalanx.coordinator.answers import NO_ANSWERS
 from phalanx.coordinator.backlog import Backlog
+from phalanx.coordinator.busy import IfBusy, Turn
 from phalanx.coordinator.messages import (
     Commit,
     Dispatch,
@@ -75,7 +76,9 @@ def lineage_below(run: Run, opened_at: Position, lineage: Lineage) -> Lineage:
         loose=LooseAnswer(*run.answers.loose) if run.answers.loose else lineage.loose,
         again=run.beginning.again,
         moved=run.moved,
-        before=(opened_at.checkpoint_id, run.position.checkpoint_id) if run.beginning.fork else lineage.before,
+        before=(opened_at.checkpoint_id, run.position.checkpoint_id)
+        if run.beginning.fork
+        else run.beginning.before or lineage.before,
     )
 
 
@@ -89,6 +92,7 @@ class InlineRun:
         saver: keeps the thread's state; without one the run stands alone.
         run: the run, once the driver has begun.
         listens: the modes in which what graphs inside stream is wanted.
+        if_busy: what to do when another run drives the thread.
     """
 
     blueprint: Blueprint
@@ -102,6 +106,7 @@ class InlineRun:
     view: StateView = field(init=False)
     timers: Timers = field(default_factory=Timers)
     listens: frozenset[StreamMode] = frozenset()
+    if_busy: IfBusy = "refuse"
 
     def __post_init__(self) -> None:
         if self.listens:
@@ -119,6 +124,13 @@ class InlineRun:
 
         inside = replace(lineage, below=hear, below_modes=own | above_modes)
         self.context = replace(self.context, lineage=inside)
+
+    def _turn(self) -> Turn | None:
+        """This run's turn to drive its thread; a graph inside a task has that of the run around it."""
+        if self.saver is None or self.place is None or self.place.around is not None:
+            return None
+        run_id = self.context.config.get("run_id")
+        return Turn(self.saver, self.place.thread_id, "of this process" if run_id is None else str(run_id))
 
     def _tell(self, emit: Emit) -> None:
         """Take what a graph inside streams to whoever streams this run."""
@@ -206,6 +218,16 @@ class InlineDriver(InlineRun):
         """
         if self.blueprint.async_nodes:
             raise AsyncOnlyError(self.blueprint.async_nodes[0])
+        turn = self._turn()
+        if turn is not None:
+            turn.take(self.if_busy)
+        try:
+            yield from self._drive(given)
+        finally:
+            if turn is not None:
+                turn.release()
+
+    def _drive(self, given: object) -> Generator[Emit, None, None]:
         run = self._open(self._opened(given))
         self.team = ThreadTeam(self.context.config.get("max_concurrency"), listens=bool(self.listens))
         ended_well = False

@@ -14,8 +14,10 @@ from phalanx.checkpoint.configs import CheckpointAddress
 from phalanx.checkpoint.packing import BlobCache, Packed, Packer, bytes_of, packets_of, resolve
 from phalanx.checkpoint.redis import RedisSaver
 from phalanx.checkpoint.redis.record import CheckpointRecord
+from phalanx.checkpoint.redis.saver import KEEP_ALL
 from phalanx.checkpoint.redis.stored import pack_write, write_field
-from phalanx.checkpoint.redis.thread_store import Lease, Step, ThreadStore
+from phalanx.checkpoint.redis.thread_store import LASTING, PASSING, Lease, Step, ThreadStore
+from phalanx.checkpoint.redis.upkeep import StaleTokenError
 from phalanx.checkpoint.serde import decode_exception
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.messages import Commit, SaveWrites
@@ -109,6 +111,11 @@ class Keeping:
         return self.place is not None
 
     @property
+    def passing(self) -> bool:
+        """Whether nothing of it outlives the run."""
+        return self.place is None
+
+    @property
     def step(self) -> Step:
         """Where the run stands."""
         return (self.namespace, self._last)
@@ -160,11 +167,20 @@ class Keeping:
         self.refs.fill(state)
         self._last = checkpoint_id
 
-    def save_writes(self, order: SaveWrites, *, recorded: bool) -> None:
-        """Keep a task's writes. Those of a worker are already recorded."""
-        if self.kept and not recorded:
-            where = CheckpointAddress(self.store.keys.thread_id, self.namespace, order.checkpoint_id)
-            self._saver.put_writes(where.config(), order.writes, order.task.id, path_text(order.task.path))
+    def save_writes(self, order: SaveWrites, lease: Lease, *, recorded: bool) -> None:
+        """Keep a task's writes. Those of a worker are already recorded.
+
+        Raises:
+            StaleLeaseError: another coordinator has the thread; nothing was written.
+        """
+        if not self.kept or recorded:
+            return
+        at = CheckpointAddress(self.store.keys.thread_id, self.namespace, order.checkpoint_id)
+        path = path_text(order.task.path)
+        try:
+            self._saver.put_writes_as(lease.token, at.config(), order.writes, order.task.id, path)
+        except StaleTokenError as error:
+            raise self.store.stale(lease) from error
 
     def check(self, lease: Lease) -> None:
         """Make sure that the thread is still this run's.
@@ -172,7 +188,7 @@ class Keeping:
         Raises:
             StaleLeaseError: another coordinator has it.
         """
-        self.store.renew(lease, self._last if not self.namespace else "")
+        self.store.renew(lease, None if self.namespace else self._last)
 
     def commit(self, order: Commit, state: GraphState, lease: Lease) -> None:
         """Make a superstep real.
@@ -182,7 +198,7 @@ class Keeping:
         """
         self.refs.update(state, order.changed)
         if not self.kept and self.store.ttl_s == 0:  # a graph inside, in a thread that is kept
-            self._commit(order, lease, b"", forget=True)
+            self._commit(order, lease, b"", noted=PASSING)
             return
         record = CheckpointRecord(
             CHECKPOINT_FORMAT,
@@ -195,6 +211,7 @@ class Keeping:
             self._stored_refs(),
         )
         self._commit(order, lease, record.pack(self.serializer))
+        self._tend()
 
     def _stored_refs(self) -> dict[str, Ref]:
         """The references that a checkpoint holds: packets' arguments too are without what is never stored."""
@@ -226,7 +243,7 @@ class Keeping:
         )
         return [without_untracked(packet, self._untracked) for packet in loaded]
 
-    def _commit(self, order: Commit, lease: Lease, record: bytes, *, forget: bool = False) -> None:
+    def _commit(self, order: Commit, lease: Lease, record: bytes, *, noted: str = "") -> None:
         self.store.commit(
             lease=lease,
             blobs=self.refs.packer.take_blobs(),
@@ -234,9 +251,14 @@ class Keeping:
             checkpoint_id=order.stamp.checkpoint_id,
             parent_id=self._last,
             record=record,
-            forget=forget,
+            noted=noted,
         )
         self._last = order.stamp.checkpoint_id
+
+    def _tend(self, *, at_end: bool = False) -> None:
+        """Have the thread kept for as long, and with as much of its past, as the cluster's retention says."""
+        if self.place is not None and self._saver.retention is not KEEP_ALL:
+            self._saver.tend(self.place.address().config(), at_end=at_end)
 
     def end_inside(self, lease: Lease) -> None:
         """A graph inside has come to its end: what nobody will ask for goes."""
@@ -254,6 +276,7 @@ class Keeping:
             self.store.drop(lease, steps)
         else:
             self.store.release(lease, steps)
+            self._tend(at_end=True)
 
 
 class KeepingElsewhere(Keeping):
@@ -277,6 +300,10 @@ class KeepingElsewhere(Keeping):
         self._there = place
         self._recorder = Recorder(place.address(), config, lineage.parents, untracked=untracked, snapshots_only=True)
 
+    @property
+    def passing(self) -> bool:
+        return False
+
     def load(self, lease: Lease, blueprint: Blueprint, given: object) -> Opened:
         opened = run_to_end(open_place(SaverHere(self._own), blueprint, self._there, given))
         if opened.found is not None:
@@ -285,7 +312,9 @@ class KeepingElsewhere(Keeping):
             self._reopen(lease, CheckpointAddress.of(opened.found.config))
         return opened
 
-    def save_writes(self, order: SaveWrites, *, recorded: bool) -> None:
+    def save_writes(self, order: SaveWrites, lease: Lease, *, recorded: bool) -> None:
+        if not recorded:
+            self.check(lease)
         config, writes, task_id, path = self._recorder.put_writes_arguments(order)
         packets = iter(self._unpacked([cast("Send", value) for channel, value in writes if channel == TASKS]))
         plain: list[Update] = [(channel, next(packets) if channel == TASKS else value) for channel, value in writes]
@@ -299,4 +328,4 @@ class KeepingElsewhere(Keeping):
             values[TASKS] = self._unpacked(cast("Sequence[Send]", values[TASKS]))
         self._own.put(config, checkpoint, metadata, versions)
         self.refs.update(state, order.changed)
-        self._commit(order, lease, b"", forget=True)
+        self._commit(order, lease, b"", noted="" if self.store.ttl_s else LASTING)

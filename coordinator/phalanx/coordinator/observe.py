@@ -42,6 +42,8 @@ class RunObserver:
 
 def tell_of_step(observer: RunObserver, order: Dispatch) -> None:
     """Tell an observer that a superstep begins."""
+    if observer is SILENT:
+        return
     observer.step_started(order.step, len(order.tasks), sorted({task.name for task in order.tasks}))
 
 
@@ -49,6 +51,8 @@ def tell_of_task(
     observer: RunObserver, step: int, task: Task, event: Event, orders: Sequence[Order], *, worker: str | None = None
 ) -> None:
     """Tell an observer how a task's attempt ended, given what the run ordered because of it."""
+    if observer is SILENT:
+        return
     launch = next((order for order in orders if isinstance(order, Launch)), None)
     if isinstance(event, TaskFailed) and launch is not None:
         observer.task_launched_again(step, task.name, task.id, launch=launch, error=event.error)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -52,6 +53,18 @@ class LoopDriver(InlineRun):
             Exception: what ended the run: a node's error, or one of ours.
         """
         self.settings = replace(self.settings, eager_failure=True)
+        turn = self._turn()
+        if turn is not None:
+            await turn.atake(self.if_busy)
+        try:
+            async with aclosing(self._adrive(given)) as emits:
+                async for emit in emits:
+                    yield emit
+        finally:
+            if turn is not None:
+                turn.release()
+
+    async def _adrive(self, given: object) -> AsyncGenerator[Emit, None]:
         run = self._open(await self._opened(given))
         self.team = LoopTeam(self.context.config.get("max_concurrency"), listens=bool(self.listens))
         ended_well = False

@@ -95,13 +95,22 @@ async def _open(access: SaverAccess, place: Place, given: object) -> Opened:
     found = await _pointed_to(access, place)
     latest = await access.get(place.address().config())
     if latest is None or _id_of(latest) == _id_of(found):
-        return Opened(found)
+        return Opened(found, _after_update(found) if given is None else ANEW)
     command = as_command(given)
     if given is not None and command is None:
         return Opened(found)
     if command is not None and command.resume is not None and pending_of(found).questions:
         return Opened(found, Beginning(again=True))
     return Opened(found, Beginning(fork=True))
+
+
+def _after_update(found: CheckpointTuple) -> Beginning:
+    """How a run begins from the latest checkpoint, if that is what an update from outside has made."""
+    above = found.parent_config
+    if above is None or found.metadata.get("source") not in ("update", "fork"):
+        return ANEW
+    parent_id = CheckpointAddress.of(above).checkpoint_id
+    return ANEW if parent_id is None else Beginning(before=(parent_id, _id_of(found)))
 
 
 async def _open_inside(access: SaverAccess, place: Place, around: Lineage) -> Opened:

@@ -115,7 +115,9 @@ class Recorder:
         metadata = metadata_of(order, self.config, self.parents)
         if self.deltas:
             metadata["counters_since_delta_snapshot"] = {
-                name: (self.deltas[name].channel_of(state).since, self.deltas[name].supersteps) for name in self.deltas
+                name: (delta.channel_of(state).since, delta.supersteps)
+                for name, delta in self.deltas.items()
+                if name in state.versions
             }
         return parent.config(), checkpoint, metadata, new_versions
 

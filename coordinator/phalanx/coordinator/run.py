@@ -134,12 +134,15 @@ class Beginning:
         again: the thread has gone on from the checkpoint before; what was answered there may be answered anew.
         continues: a graph inside goes on where it was left; its input is not new.
         answers: what a graph inside was answered, by the id of the question.
+        before: the checkpoint that an update branched off from, and the one it made, from which the run begins: what
+            graphs inside did in between is not for it.
     """
 
     fork: bool = False
     again: bool = False
     continues: bool = False
     answers: Mapping[str, object] = field(default_factory=dict[str, object])
+    before: tuple[str, str] | None = None
 
 
 ANEW: Final = Beginning()
@@ -312,10 +315,9 @@ class Run:
             return [Fail(error)]
         updated = self.state.updated or frozenset()
         shown = [] if updated.isdisjoint(as_names(self.settings.output)) else self._values()
-        ran = [_place_of(task) for task in self.tasks.values()]
+        ran, stops = self.tasks.values(), self.settings.stops
         commit = self._commit("loop", stamp, changed, exact=self._exact)
-        stops = self.settings.stops
-        if stops.hits(stops.after, self.blueprint, self.state, ran):
+        if stops.after and stops.hits(stops.after, self.blueprint, self.state, map(_place_of, ran)):
             return [*shown, commit, *self._stop()]
         return [*shown, commit, *self._next_step()]
 
@@ -424,13 +426,16 @@ class Run:
         if not self.tasks:
             return [*self._waiting_joins(), Finish()]
         stops = self.settings.stops
-        if stops.hits(stops.before, self.blueprint, self.state, [task.name for task in self.tasks.values()]):
+        if stops.before and stops.hits(stops.before, self.blueprint, self.state, map(_name_of, self.tasks.values())):
             return self._stop()
         reason = self.settings.drain_reason()
         if reason is not None:
             return [Fail(GraphDrained(reason))]
         orders = self._restored()
-        return [*orders, Dispatch(self.position.step, [task for task in self.tasks.values() if self.awaits(task.id)])]
+        tasks = self.tasks.values()
+        restored = self.writes or self.interrupts or self.failures
+        left = [task for task in tasks if self.awaits(task.id)] if restored else [*tasks]
+        return [*orders, Dispatch(self.position.step, left)]
 
     def _stop(self) -> list[Order]:
         """End the run at a breakpoint."""
@@ -441,6 +446,9 @@ class Run:
     def _restored(self) -> list[Order]:
         """Take what is pending: tasks that finished are not run again, nor those whose error handler is to run, nor
         those whose question stays open while others are answered."""
+        if self.pending is NOTHING_PENDING and self.answers is NO_ANSWERS:
+            self._answered, self._exact = {}, True
+            return []
         pending, self.pending = self.pending, NOTHING_PENDING
         answers = self.answers
         self._answered = {**pending.answers, **answers.own}
@@ -458,7 +466,7 @@ class Run:
                 orders += self.handle(TaskFinished(task_id, writes, restored=True))
         if answers.by_id:
             for task_id, questions in pending.questions.items():
-                if task_id not in answers.tasks:
+                if questions and task_id not in answers.tasks:  # without: a graph inside stopped, and may go on
                     orders += self.handle(TaskInterrupted(task_id, questions, restored=True))
         return orders
 
@@ -511,6 +519,7 @@ class Run:
 
     def _interrupted(self, task: Task, event: TaskInterrupted) -> list[Order]:
         self.interrupts[task.id] = event.interrupts
+        self._showed = self._showed or bool(event.interrupts)
         orders: list[Order] = []
         if not event.restored:
             orders.append(SaveWrites(self.position.checkpoint_id, task, [(INTERRUPT, [*event.interrupts])]))
@@ -548,6 +557,10 @@ class Run:
             others = ", ".join(sorted({self.tasks[task_id].name for task_id in failed[1:]}))
             first.add_note(f"{len(failed) - 1} more tasks of this superstep failed (nodes: {others})")
         return first
+
+
+def _name_of(task: Task) -> str:
+    return task.name
 
 
 def _is_dict(value: object) -> bool:

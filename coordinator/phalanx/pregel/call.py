@@ -10,6 +10,7 @@ from typing_extensions import is_typeddict
 from phalanx.checkpoint.base import BaseCheckpointSaver
 from phalanx.checkpoint.configs import CheckpointAddress
 from phalanx.config import DEFAULT_RECURSION_LIMIT, SURROUNDINGS, RunnableConfig, merge_configs
+from phalanx.coordinator.busy import IfBusy
 from phalanx.coordinator.messages import Emit
 from phalanx.coordinator.observe import SILENT, RunObserver
 from phalanx.coordinator.opening import Place
@@ -47,6 +48,7 @@ class CallOptions(TypedDict, total=False):
             the background, in order, ``"exit"`` once when the run ends.
         control: a switch to stop the run between two supersteps.
         observer: hooks for progress.
+        if_busy: what to do when another run drives the thread: ``"refuse"`` (default) to run, or ``"enqueue"`` to wait.
     """
 
     stream_mode: Modes
@@ -58,6 +60,7 @@ class CallOptions(TypedDict, total=False):
     durability: Durability | None
     control: RunControl | None
     observer: RunObserver | None
+    if_busy: IfBusy
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ class Call:
     modes: Modes
     subgraphs: bool = False
     nested: bool = False
+    if_busy: IfBusy = "refuse"
 
     @classmethod
     def of(
@@ -162,6 +166,7 @@ class Call:
             modes,
             options.get("subgraphs", False),
             outer is not None and settled.nested,
+            _checked_if_busy(options.get("if_busy", "refuse")),
         )
 
     @property
@@ -324,6 +329,12 @@ def _checked_modes(modes: Modes) -> frozenset[StreamMode]:
 def _checked_durability(given: Durability | None) -> Durability | None:
     if given is not None and given not in _DURABILITIES:
         raise ValueError(f"unknown durability {given!r}; it must be one of: {', '.join(_DURABILITIES)}")
+    return given
+
+
+def _checked_if_busy(given: IfBusy) -> IfBusy:
+    if given not in ("refuse", "enqueue"):
+        raise ValueError(f"if_busy must be 'refuse' or 'enqueue'; got {given!r}")
     return given
 
 

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing, closing, nullcontext
+from contextlib import AbstractContextManager, aclosing, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -10,7 +10,9 @@ from typing_extensions import Unpack
 
 from phalanx.cache.base import BaseCache
 from phalanx.checkpoint.base import BaseCheckpointSaver
+from phalanx.checkpoint.configs import CheckpointAddress
 from phalanx.config import SURROUNDINGS, RunnableConfig, merge_configs
+from phalanx.coordinator.busy import alone_on
 from phalanx.coordinator.default_cluster import default_cluster
 from phalanx.coordinator.inline import InlineDriver
 from phalanx.coordinator.output import Keys
@@ -33,9 +35,13 @@ if TYPE_CHECKING:
 
     from phalanx.coordinator.cluster import Cluster
     from phalanx.coordinator.cluster_driver import ClusterDriver
+    from phalanx.coordinator.observe import RunObserver
     from phalanx.coordinator.on_loop import LoopDriver
+    from phalanx.coordinator.opening import Place
+    from phalanx.coordinator.run import RunSettings
     from phalanx.pregel.drawing.graph import Graph
     from phalanx.pregel.node_builder import NodeBuilder
+    from phalanx.worker.task_context import RunContext
 
 
 class Pregel:
@@ -447,10 +453,10 @@ class Pregel:
 
     def _alone_on(self, view: ThreadView) -> AbstractContextManager[object]:
         """Keep runs on a cluster from the thread in the meantime."""
-        cluster = self._cluster()
-        if cluster is None or self._saver_for_state() is not cluster.saver:
-            return nullcontext()
-        return cluster.alone_on(view.config)
+        cluster, saver = self._cluster(), self._saver_for_state()
+        if cluster is not None and saver is cluster.saver:
+            return cluster.alone_on(view.config)
+        return alone_on(saver, CheckpointAddress.of(view.config).thread_id)
 
     # --- graphs inside ------------------------------------------------------------------------------------------------
 
@@ -568,27 +574,24 @@ class Pregel:
             raise ValueError("No checkpointer set: compile(checkpointer=InMemorySaver()) keeps the state of threads")
         return cluster.saver
 
+    def _parts(
+        self, call: Call
+    ) -> "tuple[Blueprint, RunSettings, RunContext, Place | None, BaseCheckpointSaver | None, RunObserver]":
+        return self.blueprint, call.settings, call.context, call.place, call.saver, call.observer
+
     def _driver(self, call: Call) -> "InlineDriver | ClusterDriver":
         cluster = self._cluster()
         if cluster is None:
-            return InlineDriver(
-                self.blueprint, call.settings, call.context, call.place, call.saver, call.observer, listens=call.listens
-            )
-        return cluster.driver(
-            self.blueprint, call.settings, call.context, call.place, call.saver, call.observer, listens=call.listens
-        )
+            return InlineDriver(*self._parts(call), listens=call.listens, if_busy=call.if_busy)
+        return cluster.driver(*self._parts(call), listens=call.listens, if_busy=call.if_busy)
 
     def _adriver(self, call: Call) -> "LoopDriver | ClusterDriver":
         cluster = self._cluster()
         if cluster is None:
             from phalanx.coordinator.on_loop import LoopDriver  # with it comes asyncio, which not everybody needs
 
-            return LoopDriver(
-                self.blueprint, call.settings, call.context, call.place, call.saver, call.observer, listens=call.listens
-            )
-        return cluster.driver(
-            self.blueprint, call.settings, call.context, call.place, call.saver, call.observer, listens=call.listens
-        )
+            return LoopDriver(*self._parts(call), listens=call.listens, if_busy=call.if_busy)
+        return cluster.driver(*self._parts(call), listens=call.listens, if_busy=call.if_busy)
 
 
 def _leads_to(namespace: str | None, node: str) -> bool:

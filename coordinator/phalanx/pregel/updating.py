@@ -5,7 +5,7 @@ the node would have led to is due next. Some names of nodes stand for something 
 ``__input__`` is a run's input, ``__copy__`` copies the checkpoint.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
@@ -114,7 +114,7 @@ class _Superstep:
             if not alone:
                 raise InvalidUpdateError("Cannot apply multiple updates when updating as input")
             return await self._as_input(updates[0].values)
-        if END in names and all(update.values is None for update in updates):
+        if any(update.as_node == END and update.values is None for update in updates):
             if not alone:
                 raise InvalidUpdateError("Cannot apply multiple updates when clearing state")
             return await self._clear()
@@ -141,10 +141,12 @@ class _Superstep:
 
     async def _clear(self) -> RunnableConfig:
         """End what was due: what has finished counts, the rest is dropped."""
-        finished = pending_of(self.saved).finished if self.saved is not None and self.latest else {}
+        latest = self.saved if self.latest else None
+        finished: Mapping[str, Sequence[Update]] = {} if latest is None else pending_of(latest).finished
         tasks = self.run.plan()
         writes = [TaskWrites(task.path, task.name, task.triggers, finished.get(task.id, ())) for task in tasks]
         changed = apply_writes(self.blueprint, self.run.state, writes, self.next_version)
+        self._skip_input()
         return await self._commit("update", changed, self._here)
 
     async def _as_nodes(self, updates: Sequence[StateUpdate]) -> RunnableConfig:
@@ -158,9 +160,13 @@ class _Superstep:
             for task, writes in made:
                 order = SaveWrites(self.run.position.checkpoint_id, task, writes)
                 await self.access.put_writes(self.recorder.put_writes_arguments(order))
-        if self.run.position.step < 0:  # a thread begins with an input, which here is skipped
-            self.run.position = replace(self.run.position, step=0)
+        self._skip_input()
         return await self._commit("update", changed, self._here)
+
+    def _skip_input(self) -> None:
+        """A thread begins with an input, which an update in a node's name does without."""
+        if self.run.position.step < 0:
+            self.run.position = replace(self.run.position, step=0)
 
     def _named(self, update: StateUpdate, *, alone: bool) -> StateUpdate:
         """The update with the node it is made for."""
@@ -178,9 +184,8 @@ class _Superstep:
     def _last_node(self) -> str:
         """The node that ran last, if that is clear."""
         nodes, seen = self.blueprint.nodes, self.run.state.seen
-        visible = [name for name, node in nodes.items() if not node.hidden]
-        if len(visible) == 1 and self.run.state.versions:
-            return visible[0]
+        if len(nodes) == 1:
+            return next(iter(nodes))
         if START in nodes and not any(seen.get(name) for name in nodes):
             return START
         ran = sorted(

@@ -341,7 +341,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             not_there_yet("debug=True is", "look at stream(..., stream_mode='updates') instead")
         self.compiled = True
         blueprint = blueprint_of(self, name or "", cache, store)
-        stops = Stops("*" if before == "*" else frozenset(before), "*" if after == "*" else frozenset(after))
+        stops = Stops("*" if "*" in before else frozenset(before), "*" if "*" in after else frozenset(after))
         return CompiledStateGraph(blueprint, checkpointer=saver, builder=self, stops=stops)
 
     def _warn_if_compiled(self, doing: str) -> None:

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from phalanx.coordinator.handout import BATCHES_PER_SLOT, MAX_ASYNC_BATCH, MAX_BATCH, TARGET_BATCH_S, HandOut
+from phalanx.coordinator.handout import BATCHES_PER_SLOT, MAX_ASYNC_BATCH, MAX_BATCH, TARGET_BATCH_S, HandOut, Lane
 from phalanx.coordinator.messages import Launch
 from phalanx.coordinator.plan import Task
 from phalanx.protocol.names import PUSH
@@ -14,13 +14,20 @@ from phalanx.types import TimeoutPolicy
 
 LIMIT_S: Final = 5.0
 
+LANES: Final = [
+    Lane(frozenset({"async"}), namespace, graph) for namespace, graph in [("", ""), ("a:1", "i"), ("a:2", "i")]
+]
+"""Those of a run, and of two runs of a graph inside of it."""
+
+lanes = st.sampled_from(LANES)
+
 
 class Coordinator(RuleBasedStateMachine):
     """Hands tasks out to workers that come, go, answer late and twice; keeps books of its own to compare."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.handout = HandOut(frozenset({"async"}))
+        self.handout = HandOut()
         self.added = 0
         self.out: dict[str, int] = {}
         self.done: set[str] = set()
@@ -29,21 +36,27 @@ class Coordinator(RuleBasedStateMachine):
         self.resting: dict[str, Task] = {}
         self.known: dict[str, Task] = {}
         self.open: list[set[str]] = []
+        self.lanes: dict[str, Lane] = {}
 
     @initialize(limit=st.one_of(st.none(), st.integers(1, 20)))
     def limit(self, limit: int | None) -> None:
         self.handout.limit = limit
 
-    @rule(count=st.integers(1, 40), node=st.sampled_from(["quick", "slow", "async", "new"]), limited=st.booleans())
-    def add(self, count: int, node: str, limited: bool) -> None:
-        self.handout.add(self.fresh(count, node, limited))
+    @rule(
+        count=st.integers(1, 40),
+        node=st.sampled_from(["quick", "slow", "async", "new"]),
+        limited=st.booleans(),
+        lane=lanes,
+    )
+    def add(self, count: int, node: str, limited: bool, lane: Lane) -> None:
+        self.handout.add(self.fresh(count, node, limited, lane), lane)
 
-    @rule(node=st.sampled_from(["quick", "slow", "async", "new"]), limited=st.booleans())
-    def an_error_handler_joins(self, node: str, limited: bool) -> None:
-        (handler,) = self.fresh(1, node, limited)
-        self.handout.launch(Launch(handler))
+    @rule(node=st.sampled_from(["quick", "slow", "async", "new"]), limited=st.booleans(), lane=lanes)
+    def an_error_handler_joins(self, node: str, limited: bool, lane: Lane) -> None:
+        (handler,) = self.fresh(1, node, limited, lane)
+        self.handout.launch(Launch(handler), lane)
 
-    def fresh(self, count: int, node: str, limited: bool) -> list[Task]:
+    def fresh(self, count: int, node: str, limited: bool, lane: Lane) -> list[Task]:
         timeout = TimeoutPolicy(LIMIT_S) if limited else None
         numbers = range(self.added, self.added + count)
         made = [Task(f"{node}-{number}", node, (PUSH, number), (PUSH,), timeout=timeout) for number in numbers]
@@ -51,6 +64,7 @@ class Coordinator(RuleBasedStateMachine):
         self.attempts |= {task.id: 1 for task in made}
         self.tries |= {task.id: 1 for task in made}
         self.known |= {task.id: task for task in made}
+        self.lanes |= {task.id: lane for task in made}
         return made
 
     @rule(slots=st.integers(0, 5), now=st.floats(0, 1e6))
@@ -63,7 +77,8 @@ class Coordinator(RuleBasedStateMachine):
         for batch in batches:
             held = [each.task for each in batch.tasks]
             assert held
-            for task, attempt, lost_on, tries, first_try_at in batch.tasks:
+            for task, lane, attempt, lost_on, tries, first_try_at in batch.tasks:
+                assert lane is batch.lane is self.lanes[task.id]
                 assert task.id not in self.out, "it is in someone's hands already"
                 assert task.id not in self.done, "it has its outcome already"
                 assert task.id not in self.resting, "nobody has launched it again"
@@ -76,7 +91,7 @@ class Coordinator(RuleBasedStateMachine):
             assert len(kinds) == 1
             assert len(held) <= (MAX_ASYNC_BATCH if kinds == {True} else MAX_BATCH)
             if kinds == {False} and len(held) > 1:
-                assert sum(pace[task.name] for task in held) <= TARGET_BATCH_S
+                assert sum(pace[batch.lane.graph, task.name] for task in held) <= TARGET_BATCH_S
             alone = held[0].timeout is not None and kinds == {False}
             assert batch.limit_s == (LIMIT_S if alone else None)
             assert len(held) == 1 or kinds == {True} or not any(task.timeout for task in held)
@@ -132,7 +147,9 @@ class Coordinator(RuleBasedStateMachine):
         self.attempts[task_id] += 1
         self.tries[task_id] += 1
         task = self.resting.pop(task_id)
-        self.handout.launch(Launch(task, self.tries[task_id], first_try_at=self.first_try_at(task_id)))
+        self.handout.launch(
+            Launch(task, self.tries[task_id], first_try_at=self.first_try_at(task_id)), self.lanes[task_id]
+        )
 
     def first_try_at(self, task_id: str) -> float:
         return 1000.0 + self.known[task_id].path[-1]  # type: ignore[operator]

@@ -14,7 +14,7 @@ from phalanx.config import SURROUNDINGS
 from phalanx.errors import AsyncOnlyError, EmptyChannelError, ParentCommand
 from phalanx.managed import StepLimits
 from phalanx.protocol.names import NO_WRITES
-from phalanx.types import Command, Update
+from phalanx.types import Command, Send, Update
 from phalanx.worker.blueprint import Channel, Node, Reader
 from phalanx.worker.functions import UserFunction
 from phalanx.worker.task_context import TaskContext
@@ -127,6 +127,10 @@ def _with_raw(seen: object, output: object) -> object:
     return seen  # pyright: ignore[reportUnknownVariableType]
 
 
+_PLAIN: Final = frozenset({dict, list, tuple, str, bool, int, type(None), Command, Send})
+"""What a function most often returns, and is surely nothing to wait for: to ask in general takes a while."""
+
+
 async def call_here(function: UserFunction, value: object, context: TaskContext) -> object:
     """Call a synchronous function in this thread. Never suspends.
 
@@ -140,7 +144,7 @@ async def call_here(function: UserFunction, value: object, context: TaskContext)
         result = function.sync(value, **context.arguments_for(function))
     finally:
         SURROUNDINGS.reset(token)
-    if inspect.isawaitable(result):
+    if type(result) not in _PLAIN and inspect.isawaitable(result):
         if inspect.iscoroutine(result):
             result.close()
         raise AsyncOnlyError(function.name)

@@ -2,12 +2,14 @@
 -- least the time, so that this also holds when the lease was deleted in between, or the server lost its last writes.
 --
 -- KEYS[1] lease  hash (owner, token, until: ms by the server's clock, at…: see commit), lives with the thread
+-- KEYS[2] about  hash, lives with the thread; see commit
 -- ARGV[1] owner
 -- ARGV[2] how long the lease is valid without renewal, ms
 -- ARGV[3] life of the key, ms; '0' for a thread that is kept
--- Returns {token} when taken, or {0, owner, ms left} when another one holds it.
-local lease = KEYS[1]
-local owner, valid_ms, ttl_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+-- ARGV[4] what "about" says of steps that are of use only to the owner they belong to
+-- Returns {token, place...} when taken, with the places of such steps that an owner before has left behind; or {0, owner, ms left} when another one holds it.
+local lease, about = KEYS[1], KEYS[2]
+local owner, valid_ms, ttl_ms, passing = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -29,4 +31,11 @@ if ttl_ms > 0 then
 else
   redis.call('PERSIST', lease)
 end
-return {token}
+local reply = {token}
+local noted = ttl_ms > 0 and {} or redis.call('HGETALL', about)
+for i = 1, #noted, 2 do
+  if string.sub(noted[i], 1, 5) == 'step\0' and noted[i + 1] == passing then
+    reply[#reply + 1] = string.sub(noted[i], 6)
+  end
+end
+return reply

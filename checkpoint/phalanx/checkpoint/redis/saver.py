@@ -252,9 +252,19 @@ class RedisSaver(BaseCheckpointSaver):
         return Step(address.namespace, checkpoint["id"], parent_id, packed, blobs=blobs)
 
     def put_writes(self, config: RunnableConfig, writes: Sequence[Update], task_id: str, task_path: str = "") -> None:
+        self.put_writes_as(None, config, writes, task_id, task_path)
+
+    def put_writes_as(
+        self, token: int | None, config: RunnableConfig, writes: Sequence[Update], task_id: str, task_path: str
+    ) -> None:
+        """Store writes if the thread's lease has this fencing token; without one, whoever drives the thread.
+
+        Raises:
+            StaleTokenError: it has another; nothing was stored.
+        """
         address = CheckpointAddress.of_checkpoint(config)
         packer = Packer(self.serde)
-        step = Step(address.namespace, cast("str", address.checkpoint_id))
+        step = Step(address.namespace, cast("str", address.checkpoint_id), token=token)
         packed: list[tuple[bool, str, bytes]] = []
         for index, (channel, value) in enumerate(writes):
             fixed = SPECIAL_WRITES.get(channel)
@@ -264,10 +274,14 @@ class RedisSaver(BaseCheckpointSaver):
         if packed:
             self._upkeep.store(self.keys(address.thread_id), step)
 
-    def tend(self, config: RunnableConfig) -> None:
-        """Prune and prolong a thread as :attr:`retention` says; for who commits to it past :meth:`put`."""
+    def tend(self, config: RunnableConfig, *, at_end: bool = False) -> None:
+        """Prune and prolong a thread as :attr:`retention` says; for who commits to it past :meth:`put`.
+
+        Args:
+            at_end: whether the thread will rest now, so that all its keys are given the same deadline.
+        """
         address = CheckpointAddress.of(config)
-        self._upkeep.tend(self.keys(address.thread_id), address.namespace)
+        self._upkeep.tend(self.keys(address.thread_id), address.namespace, at_end=at_end)
 
     # --- forgetting, and copying --------------------------------------------------------------------------------------
 

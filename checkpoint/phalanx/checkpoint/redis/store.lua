@@ -23,19 +23,23 @@
 -- ARGV[7] field of "about" for the namespace
 -- ARGV[8] how many digests follow, of values that did not change
 -- ARGV[9] how many writes
--- ARGV[10...] those digests; then '1' to replace or '0' to keep, field, and write, in turn; then digest and bytes of
+-- ARGV[10] fencing token of the caller; '' when no lease guards what is stored
+-- ARGV[11...] those digests; then '1' to replace or '0' to keep, field, and write, in turn; then digest and bytes of
 --             each new blob, in turn
--- Returns {0, digest...} with what is missing, and nothing was changed; or {1, number of checkpoints in the namespace,
+-- Returns {-1} when the token is stale, or {0, digest...} with what is missing, and nothing was changed; or {1, number of checkpoints in the namespace,
 -- number at which it is pruned or 0, whether touch.lua is due}.
 local lease, blobs, checkpoints, index, about, writes, claims = unpack(KEYS)
 local place, record, name, ttl_ms = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local lower, upper, sweep = ARGV[5], ARGV[6], ARGV[7]
-local reused, count = tonumber(ARGV[8]), tonumber(ARGV[9])
+local reused, count, token = tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10]
 
-local first_write = 10 + reused
+if token ~= '' and redis.call('HGET', lease, 'token') ~= token then
+  return {-1}
+end
+local first_write = 11 + reused
 local first_blob = first_write + 3 * count
 local missing = {0}
-for i = 10, first_write - 1 do
+for i = 11, first_write - 1 do
   if redis.call('HEXISTS', blobs, ARGV[i]) == 0 then
     missing[#missing + 1] = ARGV[i]
   end

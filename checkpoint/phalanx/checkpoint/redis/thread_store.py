@@ -13,7 +13,7 @@ from redis import Redis
 from phalanx.checkpoint.redis.client import pipelined, read_fields
 from phalanx.checkpoint.redis.scripts import Argument, Scripts
 from phalanx.errors import StaleLeaseError, ThreadBusyError
-from phalanx.protocol.keys import THREAD_FIELD, ThreadKeys, at_field, place, retry_field
+from phalanx.protocol.keys import THREAD_FIELD, ThreadKeys, at_field, place, place_parts, retry_field
 
 LEASE_VALID_MS: Final = 15_000
 """How long a coordinator may be silent before another may take its thread."""
@@ -24,6 +24,11 @@ RENEW_EVERY_S: Final = 5.0
 CLAIMS_LIFE_S: Final = 24 * 3600
 """How long the claims of a step stay whose run ended before the step did."""
 
+LASTING: Final = "1"
+"""How a step is noted whose outcomes the next run may need, although its checkpoint is not here."""
+
+PASSING: Final = "run"
+"""How a step is noted whose outcomes are of no use to anybody once its run has ended."""
 
 Step = tuple[str, str]
 """The superstep that starts from a checkpoint: its graph's namespace, and the checkpoint's id."""
@@ -43,13 +48,18 @@ class ThreadStore:
     Args:
         client: the state server.
         keys: the thread's keys.
-        ttl_s: how long its keys live after the last commit; 0 keeps them.
+        ttl_s: how long the keys of a thread of which only the latest state is kept live after the last commit; 0 for
+            one that is kept.
+        life_s: how long those of a kept thread live after it was last worked on; 0 for ever.
+        called: what its users call the thread, where the keys are under another name.
     """
 
-    def __init__(self, client: Redis, keys: ThreadKeys, ttl_s: int) -> None:
+    def __init__(self, client: Redis, keys: ThreadKeys, ttl_s: int, life_s: int = 0, called: str = "") -> None:
         self.client = client
         self.keys = keys
         self.ttl_s = ttl_s
+        self.life_s = ttl_s or life_s
+        self.called = called or keys.thread_id
         self._scripts = Scripts(client, "phalanx.checkpoint.redis")
 
     # --- the lease ----------------------------------------------------------------------------------------------------
@@ -60,33 +70,37 @@ class ThreadStore:
         Raises:
             ThreadBusyError: another run drives the thread.
         """
-        reply = self._scripts.run("lease_acquire", [self.keys.lease], [owner, LEASE_VALID_MS, self.ttl_s * 1000])
-        token, *holder = cast("list[object]", reply)
+        arguments: list[Argument] = [owner, LEASE_VALID_MS, self.ttl_s * 1000, PASSING]
+        reply = self._scripts.run("lease_acquire", [self.keys.lease, self.keys.about], arguments)
+        token, *more = cast("list[object]", reply)
         if not token:
-            other, left_ms = cast("tuple[bytes, int]", tuple(holder))
-            raise ThreadBusyError(self.keys.thread_id, other.decode(), left_ms / 1000)
+            other, left_ms = cast("tuple[bytes, int]", tuple(more))
+            raise ThreadBusyError(self.called, other.decode(), left_ms / 1000)
         if self.keys.hashed and not self.ttl_s:  # whoever lists threads finds its id nowhere else
             self.client.hset(self.keys.about, THREAD_FIELD, self.keys.thread_id.encode("utf-8", "surrogatepass"))
-        return Lease(owner, cast("int", token))
+        lease = Lease(owner, cast("int", token))
+        for left in cast("list[bytes]", more):  # by one that died
+            self.forget(lease, place_parts(left.decode()))
+        return lease
 
-    def renew(self, lease: Lease, checkpoint_id: str, inside: Iterable[Step] = ()) -> None:
+    def renew(self, lease: Lease, checkpoint_id: str | None, inside: Iterable[Step] = ()) -> None:
         """Say that the owner is alive, and keep alive what the run works on.
 
         Args:
-            checkpoint_id: where the run stands.
+            checkpoint_id: where the run stands; ``None`` if a graph inside asks, which does not know.
             inside: where the runs of graphs inside stand.
 
         Raises:
             StaleLeaseError: another one has taken the thread, or the server lost the last commit.
         """
         keys = self.keys
-        step = [keys.claims("", checkpoint_id), keys.writes("", checkpoint_id)]
+        step = [keys.claims("", checkpoint_id or ""), keys.writes("", checkpoint_id or "")]
         working = [keys.blobs, keys.checkpoints, keys.index]
         if self.ttl_s:
             working += self._step_keys(inside)
-        arguments: list[Argument] = [lease.token, LEASE_VALID_MS, self.ttl_s * 1000]
+        arguments: list[Argument] = [lease.token, LEASE_VALID_MS, self.ttl_s * 1000, int(checkpoint_id is not None)]
         if not self._scripts.run("lease_renew", [keys.lease, *step, *working], arguments):
-            raise self._stale(lease)
+            raise self.stale(lease)
 
     def release(self, lease: Lease, steps: Iterable[Step]) -> None:
         """Give the lease back; nothing happens when it is no longer this one.
@@ -99,14 +113,17 @@ class ThreadStore:
 
     def forget(self, lease: Lease, step: Step) -> None:
         """Delete what is left of the last step of a graph inside whose checkpoints are not kept."""
-        self._scripts.run("forget", [self.keys.lease, *self._step_keys([step])], [lease.token, at_field(step[0])])
+        keys = self.keys
+        all_keys = [keys.lease, keys.checkpoints, keys.index, keys.about, *self._step_keys([step])]
+        self._scripts.run("forget", all_keys, [lease.token, at_field(step[0]), place(*step)])
 
     def _step_keys(self, steps: Iterable[Step]) -> list[str]:
         return [made(*step) for step in steps for made in (self.keys.claims, self.keys.writes)]
 
-    def _stale(self, lease: Lease) -> StaleLeaseError:
+    def stale(self, lease: Lease) -> StaleLeaseError:
+        """The error of a coordinator that lost its lease."""
         return StaleLeaseError(
-            f"run {lease.owner} lost its lease on thread {self.keys.thread_id!r} (token {lease.token}): "
+            f"run {lease.owner} lost its lease on thread {self.called!r} (token {lease.token}): "
             f"another run has taken the thread since, or the state server lost its last writes; nothing more was "
             f"written by this run, and the thread stands where it last committed: look at its state, then go on "
             f"with input None"
@@ -123,14 +140,15 @@ class ThreadStore:
         checkpoint_id: str,
         parent_id: str,
         record: bytes,
-        forget: bool = False,
+        noted: str = "",
     ) -> None:
         """Store blobs and a checkpoint, and retire the superstep that led to it, atomically.
 
         Args:
             parent_id: the checkpoint the superstep started from; its claims are retired.
             record: the checkpoint; empty when it is kept elsewhere, or nowhere.
-            forget: delete the outcomes of that superstep too.
+            noted: how to note the superstep that begins, which no record names: :data:`LASTING` or :data:`PASSING`; then
+                the outcomes of the one that ends are deleted too.
 
         Raises:
             StaleLeaseError: nothing was written.
@@ -145,10 +163,10 @@ class ThreadStore:
             checkpoint_id=checkpoint_id,
             parent_id=parent_id,
             record=record,
-            forget=forget,
+            noted=noted,
         )
         if not stored:
-            raise self._stale(lease)
+            raise self.stale(lease)
 
     def store_blobs(self, blobs: Mapping[str, bytes]) -> None:
         """Store blobs that tasks about to be handed out refer to."""
@@ -200,7 +218,7 @@ class ThreadStore:
         where = (namespace, checkpoint_id)
         keys = [self.keys.lease, self.keys.writes(*where), self.keys.claims(*where)]
         if errors and not self._scripts.run("reopen", keys, arguments):
-            raise self._stale(lease)
+            raise self.stale(lease)
 
     def void_claims(self, lease: Lease, namespace: str, checkpoint_id: str, task_ids: Sequence[str]) -> None:
         """Forget who runs these tasks; nothing happens when the lease is stale.
@@ -229,17 +247,17 @@ def commit(
     checkpoint_id: str,
     parent_id: str,
     record: bytes,
-    forget: bool = False,
+    noted: str = "",
 ) -> bool:
     """Call ``commit.lua``. Returns whether it was done; without a token nothing can be stale."""
     arguments: list[Argument] = [
         "" if token is None else token,
         ttl_s * 1000,
-        place(namespace, checkpoint_id) if record else "",
+        place(namespace, checkpoint_id),
         record,
         place(namespace, parent_id),
         at_field(namespace),
-        int(forget),
+        noted,
     ]
     for digest, data in blobs.items():
         arguments += [digest, data]
@@ -251,5 +269,6 @@ def commit(
         keys.claims(namespace, parent_id),
         keys.writes(namespace, parent_id),
         keys.claims(namespace, checkpoint_id),
+        keys.about,
     ]
     return bool(scripts.run("commit", all_keys, arguments))

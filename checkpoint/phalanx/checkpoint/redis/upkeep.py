@@ -39,6 +39,7 @@ class Step:
         writes: whether to replace, field and packed write.
         reused: digests that must be there already.
         blobs: by digest, what is new.
+        token: the fencing token of whoever stores it, if a lease guards it.
     """
 
     namespace: str
@@ -48,6 +49,11 @@ class Step:
     writes: Sequence[tuple[bool, str | bytes, bytes]] = ()
     reused: Sequence[str] = ()
     blobs: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    token: int | None = None
+
+
+class StaleTokenError(Exception):
+    """Another coordinator has taken the thread."""
 
 
 class Upkeep:
@@ -78,6 +84,9 @@ class Upkeep:
 
         Returns:
             Those of ``step.reused`` that are not there; then nothing was stored.
+
+        Raises:
+            StaleTokenError: nothing was stored.
         """
         prunes = self.retention.keep_last is not None
         lower, upper = (f"[{place(step.namespace, '')}", f"({step.namespace}\x01") if prunes else ("", "")
@@ -91,6 +100,7 @@ class Upkeep:
             f"{SWEEP}{step.namespace}",
             len(step.reused),
             len(step.writes),
+            "" if step.token is None else step.token,
             *step.reused,
         ]
         for replaces, name, packed in step.writes:
@@ -100,6 +110,8 @@ class Upkeep:
         of_step = [keys.writes(step.namespace, step.checkpoint_id), keys.claims(step.namespace, step.parent_id)]
         all_keys = [keys.lease, keys.blobs, keys.checkpoints, keys.index, keys.about, *of_step]
         done, *reply = cast("list[object]", self._scripts.run("store", all_keys, arguments))
+        if done == -1:
+            raise StaleTokenError
         if not done:
             return [cast("bytes", digest).decode() for digest in reply]
         count, sweep_at, due = cast("list[int]", reply)
@@ -113,10 +125,16 @@ class Upkeep:
     def _ttl_ms(self) -> int:
         return 0 if self.retention.ttl_s is None else max(1, int(self.retention.ttl_s * 1000))
 
-    def tend(self, keys: ThreadKeys, namespace: str) -> None:
-        """Do for a thread what is due after a commit."""
+    def tend(self, keys: ThreadKeys, namespace: str, *, at_end: bool = False) -> None:
+        """Do for a thread what is due after a commit.
+
+        Args:
+            at_end: whether the thread will rest now, so that all its keys are given the same deadline.
+        """
         if self._ttl_ms or self.retention.keep_last is not None:
             self.store(keys, Step(namespace, ""))
+        if self._ttl_ms and at_end:
+            self._touch(keys)
 
     def _touch(self, keys: ThreadKeys) -> None:
         reader = self.reader(keys)

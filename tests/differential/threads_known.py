@@ -1,0 +1,78 @@
+"""What random threads leave out, since it is known to differ: docs/differences.md says why.
+
+An act that would meet such a difference is changed until it does not, or ends the thread; what a snapshot shows
+otherwise is left out of it.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.differential.threads_plans import Act
+from tests.differential.threads_running import Looked
+
+
+@dataclass
+class Known:
+    """What is known of a thread on which the same is done with both libraries.
+
+    Attributes:
+        answered: the checkpoints at which answers were given, by their place in the history.
+        loose: the checkpoint at which an answer was last given without an id.
+        commanded: the checkpoints on which commands were given.
+    """
+
+    answered: set[int] = field(default_factory=set[int])
+    loose: int = -1
+    commanded: set[int] = field(default_factory=set[int])
+
+    def fitting(self, act: Act, mine: Looked, theirs: Looked) -> Act | None:
+        """An act that is the same on both threads, or ``None`` if there is none."""
+        newest = len(mine.configs) - 1
+        if act.at is not None and mine.configs:
+            act = replace(act, at=act.at % len(mine.configs))
+        old = act.at is not None and act.at > 0
+        place = newest - (act.at or 0)
+        if act.do == "update":
+            return self._update(act, mine)
+        if act.at == 0 and not mine.due:
+            act = replace(act, at=None)  # theirs makes a copy that nothing comes of
+        if act.do in ("answer", "answers"):
+            if len(mine.questions) != len(theirs.questions):
+                return None  # theirs still shows a question that was answered, if its node failed then
+            if old and (not mine.asked[act.at or 0] or place in self.answered):
+                # An answer to nobody goes on from there with theirs; and of several answers the first counts.
+                act = replace(act, do="nothing")
+        if act.do in ("nothing", "answers") and not old and self.loose == place:
+            if len(mine.questions) > 1:
+                return None
+            act = replace(act, do="answer")  # theirs would give the last one again, to another question
+        if act.do in ("answer", "answers"):
+            self.answered.add(place)
+            if act.do == "answer" or not mine.questions:
+                self.loose = place
+        return act
+
+    def _update(self, act: Act, mine: Looked) -> Act:
+        """Theirs loses what has finished, unless the update is the end; of an older checkpoint, nobody takes it."""
+        if not mine.finished or act.inside:
+            return act
+        ends = act.changes[0][0].node == "end" and act.changes[0][0].values is None
+        if ends:
+            return replace(act, at=None)
+        return act if act.at is not None else replace(act, at=0)
+
+
+def comparable(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """A snapshot without what is known to differ."""
+    tasks = [_task(task) for task in snapshot["tasks"]]
+    asked = snapshot["interrupts"] if tasks == snapshot["tasks"] else []
+    return {**snapshot, "tasks": tasks, "interrupts": asked}
+
+
+def _task(task: dict[str, Any]) -> dict[str, Any]:
+    state = task["state"]
+    if isinstance(state, dict):
+        state = comparable(state)  # pyright: ignore[reportUnknownArgumentType]
+    # Theirs still shows a question that was answered, if its node failed then.
+    asked = task["interrupts"] if task["error"] is None else []
+    return {**task, "state": state, "interrupts": asked}

@@ -1,0 +1,336 @@
+"""Doing on a thread what a plan says, and what can be seen of the thread.
+
+The libraries name tasks, checkpoints and questions differently. So what is seen is told by position: a checkpoint by
+its place in the history of its namespace, oldest first, a task by the checkpoint it starts from and its place there, a
+question by its place among those of the whole thread.
+"""
+
+import asyncio
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.differential.states import LibraryName, canonical, library
+from tests.differential.threads_building import ANSWERS, Build, Notes
+from tests.differential.threads_plans import Act, Thread
+
+_numbers: Final = itertools.count(1)
+_LIMIT: Final = 10
+_MOST_CALLS: Final = 3
+_TASK: Final = re.compile(r":([0-9a-f-]{32,36})")
+
+ErrorText = tuple[str, str]
+Namespace = str
+
+
+@dataclass
+class Looked:
+    """A thread, as it can be seen.
+
+    Attributes:
+        states: the newest of the graph, and those of graphs inside in it.
+        histories: of each namespace, newest first.
+        configs: the addresses of the checkpoints of the graph itself, newest first.
+        questions: those that wait for an answer.
+        inner: the addresses of graphs inside of tasks that are due.
+        asked: for each checkpoint, the questions that were asked there.
+        due: how many tasks are due, and how many have finished.
+        tasks, interrupts: the positions of tasks and questions, by id.
+    """
+
+    state: Any = None
+    shallow: Any = None
+    histories: dict[Namespace, list[Any]] = field(default_factory=dict[Namespace, list[Any]])
+    configs: list[Any] = field(default_factory=list[Any])
+    questions: list[str] = field(default_factory=list[str])
+    inner: list[Any] = field(default_factory=list[Any])
+    asked: list[list[str]] = field(default_factory=list[list[str]])
+    due: int = 0
+    finished: int = 0
+    tasks: dict[str, str] = field(default_factory=dict[str, str])
+    interrupts: dict[str, str] = field(default_factory=dict[str, str])
+
+    def place(self, namespace: str) -> str:
+        """A namespace with the positions of tasks for their ids."""
+        return _TASK.sub(lambda found: ":" + self.tasks.get(found[1], "?"), namespace)
+
+
+@dataclass
+class Done:
+    """What can be seen of one act.
+
+    Attributes:
+        chunks: the raw stream.
+        result: what the call returned.
+        ran: the nodes, and what they saw.
+    """
+
+    chunks: list[Any] = field(default_factory=list[Any])
+    result: Any = None
+    error: ErrorText | None = None
+    ran: list[str] = field(default_factory=list[str])
+    looked: Looked = field(default_factory=Looked)
+
+
+class Running:
+    """A thread of one library's graph.
+
+    Args:
+        name: whose library.
+        plan: the thread.
+        loop: runs it, if it is to run on an event loop.
+        cluster: runs its tasks, if they are not to run in this process.
+    """
+
+    def __init__(
+        self, name: LibraryName, plan: Thread, loop: asyncio.Runner | None = None, cluster: Any = None
+    ) -> None:
+        self.name, self.plan, self.loop = name, plan, loop
+        self.notes = Notes()
+        self.build = Build(name, plan.graph, self.notes)
+        self.types = library(name).types
+        self.graph: Any = self.build.compiled(None if cluster else library(name).saver())
+        if cluster is not None:
+            self.graph = self.graph.with_cluster(cluster)
+        self.thread = {"thread_id": f"thread-{next(_numbers)}"}
+        self.unkept = any(inner.kept == "none" for inner in plan.graph.graphs)
+        self.looked = Looked()
+
+    def act(self, number: int, act: Act) -> Done:
+        """Do one thing."""
+        done = Done()
+        self.notes.ran.clear()
+        self.notes.healthy = act.healthy
+        try:
+            if act.do == "update":
+                self._update(act, number)
+            else:
+                self._run(act, number, done)
+        except Exception as error:
+            done.error = type(error).__name__, str(error).split("\n")[0]
+        done.ran = sorted(self.notes.ran)
+        done.looked = self.looked = self.look()
+        return done
+
+    def config(self, act: Act) -> dict[str, Any]:
+        """Where an act starts."""
+        configs, inner = self.looked.configs, self.looked.inner
+        configurable = self.thread
+        if act.inside and inner:
+            configurable = inner[0]["configurable"]
+        elif act.at is not None and configs:
+            configurable = configs[act.at % len(configs)]["configurable"]
+        return {"recursion_limit": _LIMIT, "configurable": configurable}
+
+    # --- acts ---------------------------------------------------------------------------------------------------------
+
+    def _update(self, act: Act, number: int) -> None:
+        steps = [[self.types.StateUpdate(*self.build.change(each, number)) for each in step] for step in act.changes]
+        config = {"configurable": self.config(act)["configurable"]}
+        if len(steps) == 1 and len(steps[0]) == 1:
+            if self.loop is None:
+                self.graph.update_state(config, *steps[0][0][:2])
+            else:
+                self.loop.run(self.graph.aupdate_state(config, *steps[0][0][:2]))
+        elif self.loop is None:
+            self.graph.bulk_update_state(config, steps)
+        else:
+            self.loop.run(self.graph.abulk_update_state(config, steps))
+
+    def _run(self, act: Act, number: int, done: Done) -> None:
+        given, config = self._given(act, number), self.config(act)
+        options: dict[str, Any] = {}
+        if not self.unkept:  # theirs cannot be told with graphs that keep nothing
+            options["durability"] = act.durability
+        if act.before:
+            options["interrupt_before"] = self.build.stops(act.before)
+        if act.after:
+            options["interrupt_after"] = self.build.stops(act.after)
+        if act.way == "invoke":
+            if self.loop is None:
+                done.result = self.graph.invoke(given, config, **options)
+            else:
+                done.result = self.loop.run(self.graph.ainvoke(given, config, **options))
+            return
+        options |= {"stream_mode": ["values", "updates"], "subgraphs": act.way == "deep"}
+        if self.loop is None:
+            for chunk in self.graph.stream(given, config, **options):
+                done.chunks.append(chunk)
+        else:
+            self.loop.run(self._stream(done, self.graph.astream(given, config, **options)))
+
+    async def _stream(self, done: Done, chunks: Any) -> None:
+        async for chunk in chunks:
+            done.chunks.append(chunk)
+
+    def _given(self, act: Act, number: int) -> Any:
+        values = self.build.values(act.values, f"input {number}.")
+        match act.do:
+            case "input":
+                return values
+            case "nothing":
+                return None
+            case "command":
+                return self.types.Command(update=values, goto=list(map(self.build.node, act.gotos)))
+            case _:
+                return self.types.Command(resume=self._answer(act, number))
+
+    def _answer(self, act: Act, number: int) -> Any:
+        answer = ANSWERS[act.answer] if act.answer < 4 else f"{ANSWERS[act.answer]} {number}"
+        waiting = self.waiting(act)
+        if act.do == "answer" or not waiting:
+            return answer
+        chosen = sorted({place % len(waiting) for place in act.answered})
+        return {waiting[place]: f"{answer} {place}" for place in chosen}
+
+    def waiting(self, act: Act) -> list[str]:
+        """The ids of the questions that may be answered where an act starts."""
+        if act.at is None or not self.looked.configs:
+            return self.looked.questions
+        return self.looked.asked[act.at % len(self.looked.configs)]
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def look(self) -> Looked:
+        """All that is known of the thread."""
+        looked = Looked()
+        state, shallow = (self._state(subgraphs) for subgraphs in (True, False))
+        todo: list[tuple[str, int]] = [("", 0)]
+        raw: dict[str, list[Any]] = {}
+        while todo:
+            namespace, call = todo.pop(0)
+            found = self._history(namespace)
+            if namespace in raw or not found:
+                continue
+            raw[namespace] = found
+            if namespace and call < _MOST_CALLS:
+                todo.append((f"{namespace.removesuffix(f'|{call}')}|{call + 1}", call + 1))
+            for snapshot in reversed(found):
+                for task in snapshot.tasks:
+                    looked.tasks.setdefault(task.id, str(len(looked.tasks)))
+                    for asked in task.interrupts:
+                        looked.interrupts.setdefault(asked.id, f"q{len(looked.interrupts)}")
+                    if task.state is not None:
+                        todo.append((task.state["configurable"]["checkpoint_ns"], 0))
+        for namespace, snapshots in raw.items():
+            view = View(looked, raw)
+            looked.histories[looked.place(namespace)] = [view.snapshot(each) for each in snapshots]
+        view = View(looked, raw)
+        looked.state, looked.shallow = (state and view.snapshot(state)), (shallow and view.snapshot(shallow))
+        history = raw.get("", [])
+        looked.configs = [each.config for each in history]
+        looked.asked = [[asked.id for asked in each.interrupts] for each in history]
+        if state is not None:
+            looked.due, looked.finished = len(state.next), sum(task.result is not None for task in state.tasks)
+            looked.questions = [asked.id for asked in state.interrupts]
+            looked.inner = [task.state.config for task in state.tasks if task.state is not None and task.state.config]
+        return looked
+
+    def _state(self, subgraphs: bool) -> Any:
+        config = {"configurable": self.thread}
+        if self.loop is None:
+            return self.graph.get_state(config, subgraphs=subgraphs)
+        return self.loop.run(self.graph.aget_state(config, subgraphs=subgraphs))
+
+    def _history(self, namespace: str) -> list[Any]:
+        config = {"configurable": {**self.thread, "checkpoint_ns": namespace}}
+        if self.loop is None:
+            return [*self.graph.get_state_history(config)]
+        return self.loop.run(_all(self.graph.aget_state_history(config)))
+
+
+async def _all(states: Any) -> list[Any]:
+    return [each async for each in states]
+
+
+class View:
+    """Snapshots with positions for ids."""
+
+    def __init__(self, looked: Looked, raw: dict[str, list[Any]]) -> None:
+        self.looked = looked
+        self.places = {
+            (namespace, each.config["configurable"]["checkpoint_id"]): len(snapshots) - 1 - place
+            for namespace, snapshots in raw.items()
+            for place, each in enumerate(snapshots)
+        }
+
+    def snapshot(self, snapshot: Any) -> dict[str, Any]:
+        """A snapshot as plain data."""
+        metadata = snapshot.metadata or {}
+        return {
+            "at": self._at(snapshot.config),
+            "parent": self._at(snapshot.parent_config),
+            "values": canonical(snapshot.values),
+            "next": snapshot.next,
+            "source": metadata.get("source"),
+            "step": metadata.get("step"),
+            "parents": sorted(
+                (self.looked.place(namespace), self.places.get((namespace, identity), "?"))
+                for namespace, identity in metadata.get("parents", {}).items()
+            ),
+            "tasks": [self._task(task) for task in snapshot.tasks],
+            "interrupts": [self.question(each) for each in snapshot.interrupts],
+        }
+
+    def question(self, question: Any) -> str:
+        """A question."""
+        return f"{self.looked.interrupts.get(question.id, '?')} {question.value}"
+
+    def shown(self, value: Any) -> str:
+        """Something streamed or returned, as text."""
+        if isinstance(value, dict):
+            return "{" + ", ".join(sorted(f"{key}: {self.shown(value[key])}" for key in value)) + "}"
+        if isinstance(value, (list, tuple)):
+            texts = [self.shown(each) for each in value]
+            return "[" + ", ".join(sorted(texts) if any(hasattr(each, "id") for each in value) else texts) + "]"
+        return self.question(value) if hasattr(value, "id") else repr(value)
+
+    def _at(self, config: Any) -> Any:
+        if config is None:
+            return None
+        configurable = config["configurable"]
+        namespace, identity = configurable.get("checkpoint_ns", ""), configurable.get("checkpoint_id")
+        around = sorted(
+            (self.looked.place(name), self.places.get((name, each), "?"))
+            for name, each in configurable.get("checkpoint_map", {}).items()
+        )
+        return self.looked.place(namespace), identity and self.places.get((namespace, identity), "?"), around
+
+    def _task(self, task: Any) -> dict[str, Any]:
+        state = task.state
+        if state is not None:
+            state = self._at(state) if isinstance(state, dict) else self.snapshot(state)
+        return {
+            "name": task.name,
+            "kind": task.path[0],
+            "error": task.error,
+            "interrupts": [self.question(each) for each in task.interrupts],
+            "result": None if task.result is None else canonical(task.result),
+            "state": state,
+        }
+
+
+def blocks(done: Done, deep: bool) -> dict[str, list[Any]]:
+    """A stream by namespace: values, and between them, sorted, what may come in any order."""
+    view = View(done.looked, {})
+    found: dict[str, list[Any]] = {}
+    for namespace, mode, data in _with_namespaces(done.chunks, deep):
+        place = done.looked.place("|".join(namespace))
+        parts = found.setdefault(place, [[]])
+        if mode == "values" and "__interrupt__" not in data:
+            parts += [view.shown(data), []]
+        else:
+            parts[-1].append(f"{mode} {view.shown(data)}")
+    for place, parts in found.items():
+        if "?" in place:  # several may have the same name
+            found[place] = sorted(str(part) for part in parts)
+        else:
+            found[place] = [sorted(part) if isinstance(part, list) else part for part in parts]
+    return found
+
+
+def _with_namespaces(chunks: list[Any], deep: bool) -> Iterator[Any]:
+    for chunk in chunks:
+        yield chunk if deep else ((), *chunk)

@@ -1,0 +1,183 @@
+"""Graphs in graphs on a cluster: what they leave in the state server, and who may still write there."""
+
+import operator
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import pytest
+from typing_extensions import TypedDict
+
+from phalanx.checkpoint.memory import InMemorySaver
+from phalanx.config import RunnableConfig
+from phalanx.constants import START
+from phalanx.graph import CompiledStateGraph, StateGraph
+from phalanx.testing import InProcessCluster, in_process_cluster
+from phalanx.types import Command, RetryPolicy, Send, interrupt
+
+Graph = CompiledStateGraph[Any]
+
+
+class State(TypedDict, total=False):
+    log: Annotated[list[str], operator.add]
+    item: str
+
+
+class Wrote(TypedDict, total=False):
+    log: Annotated[list[str], operator.add]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[InProcessCluster]:
+    with in_process_cluster() as started:
+        yield started
+
+
+@pytest.fixture
+def config() -> RunnableConfig:
+    """A thread of the test's own."""
+    return {"configurable": {"thread_id": f"members-{uuid.uuid4()}"}}
+
+
+def keys_of(cluster: InProcessCluster, config: RunnableConfig | None = None) -> list[str]:
+    """The keys of a thread, or of all runs without one."""
+    thread = "run-*" if config is None else str(config["configurable"]["thread_id"])  # type: ignore[typeddict-item]
+    client: Any = cluster.saver.client
+    return sorted(key.decode() for key in client.scan_iter(f"phalanx:{{{thread}}}:*", count=1000))
+
+
+def delete(cluster: InProcessCluster, config: RunnableConfig) -> list[str]:
+    """Forget a thread; what is left of it."""
+    cluster.saver.delete_thread(str(config["configurable"]["thread_id"]))  # type: ignore[typeddict-item]
+    return keys_of(cluster, config)
+
+
+def works(state: State) -> State:
+    return {"log": [f"worked on {state.get('item', 'nothing')}"]}
+
+
+def fails(_: State) -> State:
+    raise ValueError("no luck")
+
+
+def asks(state: State) -> State:
+    return {"log": [f"{state.get('item', '')}: {interrupt('what?')}"]}
+
+
+def takes_too_long(_: State) -> State:
+    time.sleep(0.3)
+    return {}
+
+
+def inside(last: Callable[[State], State], checkpointer: Any = None, *, step_timeout: float | None = None) -> Graph:
+    """A graph that works and then does something else, a floor below another."""
+    deep = StateGraph(State, output_schema=Wrote)
+    deep.add_node("works", works)
+    deep.add_node("last", last)
+    deep.add_edge(START, "works")
+    deep.add_edge("works", "last")
+    middle = StateGraph(State, output_schema=Wrote)
+    middle.add_node("deep", deep.compile(checkpointer))
+    middle.add_edge(START, "deep")
+    graph = middle.compile(checkpointer)
+    graph.step_timeout = step_timeout
+    return graph
+
+
+def over_packets(name: str, graph: Graph, **options: Any) -> Graph:
+    """Two packets to a graph."""
+    builder = StateGraph(State)
+    builder.add_node("works", works)
+    builder.add_node("graph", graph, **options)
+    builder.add_edge(START, "works")
+    builder.add_conditional_edges("works", lambda _: [Send("graph", {"item": each}) for each in "ab"], ["graph"])
+    return builder.compile(name=name)
+
+
+ENDINGS = pytest.mark.parametrize("last", [works, fails, asks, takes_too_long], ids=lambda each: each.__name__)
+SAVERS = pytest.mark.parametrize("checkpointer", [None, False, InMemorySaver()], ids=["kept", "not kept", "own"])
+
+
+def run(graph: Graph, given: object, config: RunnableConfig | None = None) -> Any:
+    """Run a graph to its end, whatever that is."""
+    try:
+        return graph.invoke(given, config)
+    except (ValueError, TimeoutError) as error:
+        return error
+
+
+@ENDINGS
+@SAVERS
+def test_a_run_without_a_thread_leaves_no_key(
+    cluster: InProcessCluster, last: Callable[[State], State], checkpointer: Any
+) -> None:
+    if checkpointer is not None and checkpointer is not False:
+        pytest.skip("a graph inside with a saver of its own names a thread")
+    graph = over_packets(f"no thread {last.__name__} {checkpointer}", inside(last, checkpointer, step_timeout=0.1))
+    result = run(graph.with_cluster(cluster), {})
+
+    assert isinstance(result, Exception) == (last in (fails, takes_too_long))
+    assert keys_of(cluster) == []
+
+
+@ENDINGS
+@SAVERS
+def test_nothing_is_left_of_a_thread_that_is_deleted(
+    cluster: InProcessCluster, config: RunnableConfig, last: Callable[[State], State], checkpointer: Any
+) -> None:
+    graph = over_packets(f"deleted {last.__name__} {checkpointer}", inside(last, checkpointer, step_timeout=0.1))
+    result = run(graph.with_cluster(cluster), {}, config)
+
+    assert isinstance(result, Exception) == (last in (fails, takes_too_long))
+    client = cluster.saver.client
+    kept = {key for key in keys_of(cluster, config) if client.ttl(key) < 0}
+    assert not [key for key in kept if "}:claims:" in key], "claims have an end once their run is over"
+    assert delete(cluster, config) == []
+
+
+@pytest.mark.parametrize("checkpointer", [None, False, InMemorySaver()], ids=["kept", "not kept", "own"])
+def test_a_graph_that_asked_and_was_answered_leaves_nothing_behind(
+    cluster: InProcessCluster, config: RunnableConfig, checkpointer: Any
+) -> None:
+    graph = over_packets(f"answered {checkpointer}", inside(asks, checkpointer)).with_cluster(cluster)
+    asked = graph.invoke({}, config)["__interrupt__"]
+    graph.invoke(Command(resume={question.id: "this" for question in asked}), config)
+
+    assert delete(cluster, config) == []
+
+
+def test_what_a_run_notes_about_graphs_inside_goes_when_it_ends(
+    cluster: InProcessCluster, config: RunnableConfig
+) -> None:
+    """A thread with thousands of packets to graphs would otherwise have a lease with thousands of fields."""
+    graph = over_packets("notes", inside(works)).with_cluster(cluster)
+    graph.invoke({}, config)
+    keys = cluster.saver.keys(str(config["configurable"]["thread_id"]))  # type: ignore[typeddict-item]
+
+    assert {field.decode() for field in cluster.saver.client.hkeys(keys.lease)} <= {"owner", "until", "token", "at"}
+    assert not [field for field in cluster.saver.client.hkeys(keys.about) if field.startswith(b"step")]
+
+
+def test_an_attempt_that_failed_leaves_nothing_of_a_graph_that_is_not_kept(
+    cluster: InProcessCluster, config: RunnableConfig
+) -> None:
+    tries: list[int] = []
+
+    def fails_twice(_: State) -> State:
+        tries.append(1)
+        if len(tries) <= 2:
+            raise ConnectionError("again")
+        return {"log": ["at last"]}
+
+    again = RetryPolicy(initial_interval=0.01, jitter=False, max_attempts=3)
+    builder = StateGraph(State)
+    builder.add_node("graph", inside(fails_twice, False), retry_policy=again)
+    builder.add_edge(START, "graph")
+    result = builder.compile(name="fails twice").with_cluster(cluster).invoke({}, config)
+
+    assert result["log"] == ["worked on nothing", "at last"]
+    assert len(tries) == 3
+    assert [key for key in keys_of(cluster, config) if "}:writes:~" in key or "}:claims:" in key] == []
+    assert delete(cluster, config) == []
