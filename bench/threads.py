@@ -1,5 +1,6 @@
 """What keeping threads costs: time for each superstep, and room on the server."""
 
+import importlib
 import operator
 import statistics
 import tempfile
@@ -31,22 +32,32 @@ class State(TypedDict, total=False):
     found: Annotated[list[int], operator.add]
 
 
+def extend(value: list[str], writes: Sequence[list[str]]) -> list[str]:
+    """What was said, and what is said now."""
+    return [*value, *(message for each in writes for message in each)]
+
+
 class Talk(TypedDict, total=False):
     """A conversation that is stored as what was said, and a counter."""
 
-    messages: Annotated[list[str], DeltaChannel(lambda value, writes: [*value, *(m for each in writes for m in each)])]
+    messages: Annotated[list[str], DeltaChannel(extend)]
     n: int
 
 
 def counting(package: str, steps: int, saver: Any) -> Any:
     """A node that counts to ``steps``, its thread kept by ``saver``."""
-    import importlib
+
+    def count(state: State) -> State:
+        return {"n": state.get("n", 0) + 1}
+
+    def again(state: State) -> str:
+        return "count" if state.get("n", 0) < steps else "__end__"
 
     graph = importlib.import_module(f"{package}.graph")
     builder = graph.StateGraph(State)
-    builder.add_node("count", lambda state: {"n": state.get("n", 0) + 1})
+    builder.add_node("count", count)
     builder.add_edge("__start__", "count")
-    builder.add_conditional_edges("count", lambda state: "count" if state["n"] < steps else "__end__")
+    builder.add_conditional_edges("count", again)
     return builder.compile(checkpointer=saver)
 
 
@@ -104,26 +115,38 @@ def growth_bytes(saver: RedisSaver, run: Callable[[], object]) -> int:
 
 def used_bytes(saver: RedisSaver) -> int:
     """The server's memory in use."""
-    info: Any = saver.client.info("memory")
-    return int(info["used_memory"])
+    client: Any = saver.client
+    return int(client.info("memory")["used_memory"])
 
 
 def packets_graph(saver: RedisSaver, packets: int = 200) -> Any:
     """Packets that share one document of a megabyte, and differ in a number."""
+
+    def read(packet: dict[str, Any]) -> State:
+        return {"found": [len(packet["document"]) + packet["number"]]}
+
+    def send(_: State) -> list[Send]:
+        return [Send("read", {"document": DOCUMENT, "number": number}) for number in range(packets)]
+
     builder = StateGraph(State)
-    builder.add_node("read", lambda packet: {"found": [len(packet["document"]) + packet["number"]]})
-    builder.add_conditional_edges(
-        START, lambda _: [Send("read", {"document": DOCUMENT, "number": n}) for n in range(packets)], ["read"]
-    )
+    builder.add_node("read", read)
+    builder.add_conditional_edges(START, send, ["read"])
     return builder.compile(checkpointer=saver)
 
 
 def talk_graph(saver: Any, messages: int) -> Any:
     """A node that says one more thing each superstep."""
+
+    def say(state: Talk) -> Talk:
+        return {"messages": [MESSAGE], "n": state.get("n", 0) + 1}
+
+    def again(state: Talk) -> str:
+        return "say" if state.get("n", 0) < messages else END
+
     builder = StateGraph(Talk)
-    builder.add_node("say", lambda state: {"messages": [MESSAGE], "n": state.get("n", 0) + 1})
+    builder.add_node("say", say)
     builder.add_edge(START, "say")
-    builder.add_conditional_edges("say", lambda state: "say" if state["n"] < messages else END)
+    builder.add_conditional_edges("say", again)
     return builder.compile(checkpointer=saver)
 
 

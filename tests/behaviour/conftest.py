@@ -33,6 +33,7 @@ CANNOT_HOLD: Final = {
     "cluster": {
         "identity": "values are serialized, so a node gets equal objects, not the same ones",
         "any_object": "a value without a safe encoding cannot travel; the error names node, key and type",
+        "durability": "every superstep is durable before the next begins, whatever is asked for",
         "live_control": "a task runs in a worker, which is not told of what its run is asked after the task began",
         "native_errors": "an exception whose class is not made of its arguments, like pydantic's ValidationError, "
         "comes back as a RemoteNodeError with the same text",

@@ -36,6 +36,8 @@ class Known:
             return self._update(act, mine)
         if act.at == 0 and not mine.due:
             act = replace(act, at=None)  # theirs makes a copy that nothing comes of
+        if act.at == 0 and act.do in ("nothing", "command") and mine.updated and mine.begun:
+            act = replace(act, at=None)  # theirs forgets what has been answered there, and keeps what it is to forget
         if act.do in ("answer", "answers"):
             if len(mine.questions) != len(theirs.questions):
                 return None  # theirs still shows a question that was answered, if its node failed then
@@ -66,7 +68,11 @@ def comparable(snapshot: dict[str, Any]) -> dict[str, Any]:
     """A snapshot without what is known to differ."""
     tasks = [_task(task) for task in snapshot["tasks"]]
     asked = snapshot["interrupts"] if tasks == snapshot["tasks"] else []
-    return {**snapshot, "tasks": tasks, "interrupts": asked}
+    namespace, at, around = snapshot["at"]
+    # Theirs keeps in the outermost graph's address where a graph inside was, if a run was pointed to that one.
+    here = namespace, at, around if namespace else []
+    above = snapshot["parent"] and (*snapshot["parent"][:2], here[2] and snapshot["parent"][2])
+    return {**snapshot, "at": here, "parent": above, "tasks": tasks, "interrupts": asked}
 
 
 def _task(task: dict[str, Any]) -> dict[str, Any]:

@@ -191,18 +191,20 @@ class _Maker:
         acts += (self._act(size) for _ in range(self.random.randint(2, 5)))
         return Thread(self._graph(size, 0), tuple(acts))
 
-    def _graph(self, size: int, depth: int) -> Graph:
+    def _graph(self, size: int, depth: int, *, unkept: bool = False) -> Graph:
         entries = self.some(lambda: self.random.randrange(size), 2, 1)
         edges = [(place - 1, place) for place in range(1, size) if self.likely(55)]
         if size > 1:
             edges += self.some(lambda: self._forward(size), 1)
+        kept: Kept = self.one(("inherited", "inherited", "lasting", "none")) if depth else "inherited"
+        unkept = unkept or kept == "none"
         return Graph(
-            tuple(self._node(size, depth) for _ in range(size)),
+            tuple(self._node(size, depth, unkept=unkept) for _ in range(size)),
             entries,
             tuple(dict.fromkeys(edges)),
             self.some(lambda: self._join(size), 1) if self.likely(25) else (),
             self.some(lambda: (self.random.randrange(size), self.random.randrange(size)), 1) if self.likely(25) else (),
-            self.one(("inherited", "inherited", "lasting", "none")) if depth else "inherited",
+            kept,
             *(self._stops(size) if depth == 0 or self.likely(20) else ((), ())),
         )
 
@@ -221,12 +223,13 @@ class _Maker:
     def _some_stops(self, size: int) -> tuple[int, ...]:
         return (-1,) if self.likely(20) else self.some(lambda: self.random.randrange(size), 2)
 
-    def _node(self, size: int, depth: int) -> Node:
+    def _node(self, size: int, depth: int, *, unkept: bool) -> Node:
         inner = None
         body = self.one(_BODIES)
         if depth < 3 and self.likely(self.odds.inner // (depth + 1)):
-            inner = self._graph(self.random.randint(1, 2), depth + 1)
+            inner = self._graph(self.random.randint(1, 2), depth + 1, unkept=unkept)
             body = self.one(_CALLS) if self.likely(50) else ()
+        body = tuple(step for step in body if step != "ask" or not unkept)  # such a question cannot be answered
         if self.likely(self.odds.fails) and (inner is None or body):
             body = (*body, "fail") if self.likely(60) else ("fail", *body)
         packets, gotos = (self.some(lambda: self.random.randrange(size), 2) for _ in range(2))

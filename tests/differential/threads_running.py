@@ -36,6 +36,7 @@ class Looked:
         questions: those that wait for an answer.
         inner: the addresses of graphs inside of tasks that are due.
         asked: for each checkpoint, the questions that were asked there.
+        updated: whether the newest checkpoint was not made by a run; ``begun`` that tasks have run from it.
         due: how many tasks are due, and how many have finished.
         tasks, interrupts: the positions of tasks and questions, by id.
     """
@@ -47,6 +48,8 @@ class Looked:
     questions: list[str] = field(default_factory=list[str])
     inner: list[Any] = field(default_factory=list[Any])
     asked: list[list[str]] = field(default_factory=list[list[str]])
+    updated: bool = False
+    begun: bool = False
     due: int = 0
     finished: int = 0
     tasks: dict[str, str] = field(default_factory=dict[str, str])
@@ -224,6 +227,8 @@ class Running:
         looked.asked = [[asked.id for asked in each.interrupts] for each in history]
         if state is not None:
             looked.due, looked.finished = len(state.next), sum(task.result is not None for task in state.tasks)
+            looked.updated = (state.metadata or {}).get("source") in ("update", "fork")
+            looked.begun = any(task.result is not None or task.error or task.interrupts for task in state.tasks)
             looked.questions = [asked.id for asked in state.interrupts]
             looked.inner = [task.state.config for task in state.tasks if task.state is not None and task.state.config]
         return looked

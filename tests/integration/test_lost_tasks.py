@@ -15,7 +15,7 @@ from tests.support import wait_until
 from phalanx.checkpoint.redis.scripts import Scripts
 from phalanx.config import RunnableConfig
 from phalanx.constants import START
-from phalanx.coordinator import Cluster, cluster_loop
+from phalanx.coordinator import Cluster, cluster_loop, lost_tasks
 from phalanx.coordinator.local import LocalServer
 from phalanx.coordinator.observe import RunObserver
 from phalanx.errors import NodeLostError
@@ -139,7 +139,7 @@ def test_a_lost_message_of_a_second_attempt_is_sent_again(bench: Bench, monkeypa
     running = bench.start({"value": 21})
     lose(bench, ["dead"])
     lost = bench.next_message()
-    monkeypatch.setattr(cluster_loop, "UNCLAIMED_AFTER_S", 0.0)
+    monkeypatch.setattr(lost_tasks, "UNCLAIMED_AFTER_S", 0.0)
     again = bench.next_message()
     monkeypatch.undo()
 

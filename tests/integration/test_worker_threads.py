@@ -7,7 +7,7 @@ import pytest
 from kombu.transport.redis import Transport
 from tests.integration.halting_proxy import HaltingProxy
 
-from phalanx.coordinator import Cluster, cluster_loop
+from phalanx.coordinator import Cluster, lost_tasks
 from phalanx.coordinator.local import LocalServer
 from phalanx.graph import END, START, StateGraph
 from phalanx.protocol.batch import RUN_BATCH
@@ -80,7 +80,7 @@ def test_a_reply_that_stops_in_its_middle_does_not_hold_the_worker_up(
     own_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(_BROKER_OPTIONS, "socket_timeout", _BROKER_OPTIONS["socket_timeout"] / 30)
-    monkeypatch.setattr(cluster_loop, "UNCLAIMED_AFTER_S", 0.5)
+    monkeypatch.setattr(lost_tasks, "UNCLAIMED_AFTER_S", 0.5)
     with HaltingProxy(own_server.folder / "valkey.sock", own_server.folder) as proxy:
         registry = GraphRegistry()
         settings = WorkerSettings(own_server.url, f"redis+socket://{proxy.path}", concurrency=1)

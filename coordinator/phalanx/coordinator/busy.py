@@ -19,7 +19,6 @@ from phalanx.errors import ThreadBusyError
 IfBusy = Literal["refuse", "enqueue"]
 """What becomes of a run whose thread is being driven by another: an error at once, or it waits for its turn."""
 
-_HELD: "Final[dict[tuple[int, str], _Queue]]" = {}
 _LOCK: Final = threading.Lock()
 
 
@@ -109,6 +108,10 @@ class Turn:
             following = held.waiting.popleft()
             held.driving = following
         following._call()
+
+
+_HELD: Final = dict[tuple[int, str], _Queue]()
+"""The threads that are being driven, by their saver."""
 
 
 @contextmanager

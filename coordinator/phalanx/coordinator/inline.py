@@ -163,6 +163,8 @@ class InlineRun:
     def _begin(self, order: Dispatch) -> None:
         """A superstep begins: tell the observer, and freeze what its tasks see."""
         tell_of_step(self.observer, order)
+        if self.run.answers is NO_ANSWERS and not self.context.lineage.namespace:
+            self.context.lineage.loose.take()  # it was for the first superstep
         self.view = StateView(self.run.state.channels, self.run.limits)
         self.timers.begin(self.blueprint.step_timeout_s, time.monotonic())
 

@@ -94,12 +94,17 @@ async def _open(access: SaverAccess, place: Place, given: object) -> Opened:
         return Opened(await access.get(place.address().config()))
     found = await _pointed_to(access, place)
     latest = await access.get(place.address().config())
-    if latest is None or _id_of(latest) == _id_of(found):
-        return Opened(found, _after_update(found) if given is None else ANEW)
     command = as_command(given)
+    answers = command is not None and command.resume is not None
+    if latest is None or _id_of(latest) == _id_of(found):
+        if answers or (given is not None and command is None):
+            return Opened(found)
+        if found.metadata.get("source") in ("update", "fork"):
+            return Opened(found, _after_update(found) if given is None else ANEW)
+        return Opened(found, Beginning(fork=True, latest=True))
     if given is not None and command is None:
         return Opened(found)
-    if command is not None and command.resume is not None and pending_of(found).questions:
+    if answers and pending_of(found).questions:
         return Opened(found, Beginning(again=True))
     return Opened(found, Beginning(fork=True))
 

@@ -131,6 +131,7 @@ class Beginning:
 
     Attributes:
         fork: it goes back to an older checkpoint: it begins with a copy of it, and everything after that runs again.
+        latest: what it goes back to is where the thread is: that is copied only if something is due there.
         again: the thread has gone on from the checkpoint before; what was answered there may be answered anew.
         continues: a graph inside goes on where it was left; its input is not new.
         answers: what a graph inside was answered, by the id of the question.
@@ -139,6 +140,7 @@ class Beginning:
     """
 
     fork: bool = False
+    latest: bool = False
     again: bool = False
     continues: bool = False
     answers: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -256,8 +258,10 @@ class Run:
         """Begin with a copy of an older checkpoint, if that is how the run begins; its tasks are new ones then."""
         if not self.beginning.fork:
             return []
-        self.pending = NOTHING_PENDING
         old, before = self.position, self.plan()
+        if self.beginning.latest and not before:
+            return []
+        self.pending = NOTHING_PENDING
         elsewhere = old.namespace != self.namespace
         commit = self._commit("fork", stamp, frozenset(self.state.versions) if elsewhere else frozenset())
         self.moved = {

@@ -87,7 +87,8 @@ class ThreadView:
     @property
     def address(self) -> RunnableConfig:
         """Where to ask for this state."""
-        return {"configurable": {key: self.config["configurable"][key] for key in ("thread_id", "checkpoint_ns")}}
+        configurable = self.config.get("configurable", {})
+        return {"configurable": {key: configurable[key] for key in ("thread_id", "checkpoint_ns")}}
 
     async def _states(self, access: SaverAccess, found: CheckpointTuple, *, deep: bool) -> TaskStates:
         inside = self._inside(found)

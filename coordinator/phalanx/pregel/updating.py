@@ -135,6 +135,10 @@ class _Superstep:
         return await update_thread(view, self.access, self.call, self.next_version, [updates])
 
     async def _as_input(self, values: object) -> RunnableConfig:
+        if values is None:
+            raise InvalidUpdateError(
+                f"Received no input writes for {self.blueprint.input_channels}: as {INPUT}, the values are the input"
+            )
         writes = self.run.input_writes(values)
         changed = apply_writes(self.blueprint, self.run.state, [TaskWrites((), INPUT, (), writes)], self.next_version)
         return await self._commit("input", changed, self._here)
@@ -158,6 +162,8 @@ class _Superstep:
         changed |= apply_writes(self.blueprint, self.run.state, outcomes, self.next_version)
         if self.saved is not None:
             for task, writes in made:
+                if not writes:
+                    continue
                 order = SaveWrites(self.run.position.checkpoint_id, task, writes)
                 await self.access.put_writes(self.recorder.put_writes_arguments(order))
         self._skip_input()
