@@ -142,7 +142,10 @@ def test_an_update_before_going_on_stops_again(drive_kept: Drive) -> None:
 
 @pytest.mark.rule("break-2")
 def test_what_a_stop_left_is_gone_on_with_by_an_answer_too(drive_kept: Drive) -> None:
-    graph, config = drive_kept.keeping(in_a_row(a=None, b="name?"), interrupt_before=["b"]), thread("an early answer")
+    graph, config = (
+        drive_kept.keeping(in_a_row(a=None, b="name?"), interrupt_before=["b"]),
+        thread("an answer after a stop"),
+    )
     drive_kept.invoke(graph, {}, config)
 
     assert resume(drive_kept, graph, config, "Ann")["words"] == ["a", "Ann"]

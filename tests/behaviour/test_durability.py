@@ -190,7 +190,7 @@ def test_a_graph_inside_is_stored_at_the_end_only_if_its_state_lasts(
 
     drive.invoke(graph, {"words": []}, thread("t"), durability="exit")
 
-    namespaces = [found.config["configurable"]["checkpoint_ns"] for found in saver.list(thread("t"))]
+    namespaces = [found.config.get("configurable", {})["checkpoint_ns"] for found in saver.list(thread("t"))]
     assert len([namespace for namespace in namespaces if namespace]) == stored
 
 

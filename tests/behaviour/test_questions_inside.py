@@ -209,7 +209,6 @@ def test_without_a_thread_a_question_inside_stops_the_run(drive: Drive, called: 
 
 
 @pytest.mark.rule("inside-3")
-@pytest.mark.not_yet("answers that reach graphs which keep nothing: their tasks are new ones with every call")
 @both_ways
 def test_a_graph_that_keeps_nothing_asks_and_begins_anew_when_it_is_answered(drive_kept: Drive, called: bool) -> None:
     ran = Ran()

@@ -73,6 +73,19 @@ def test_what_had_finished_beside_what_failed_runs_again_too(drive_kept: Drive) 
 
 
 @pytest.mark.rule("travel-1")
+def test_a_run_from_the_latest_state_by_its_id_runs_again_too_what_is_due_there(drive_kept: Drive) -> None:
+    ran = Ran()
+    graph, config = drive_kept.keeping(side_by_side(ran, a="name?", b=None)), thread("the latest by its id")
+    first = ids(drive_kept.invoke(graph, {}, config))
+    latest = drive_kept.get_state(graph, config)
+    again = drive_kept.invoke(graph, None, latest.config)
+
+    assert ran == {"a": 2, "b": 2}
+    assert ids(again)["name?"] != first["name?"]
+    assert resume(drive_kept, graph, config, "Ann")["words"] == ["Ann", "b", "end"]
+
+
+@pytest.mark.rule("travel-1")
 def test_an_old_state_at_which_nothing_was_due_runs_nothing(drive_kept: Drive) -> None:
     ran = Ran()
     graph, config = drive_kept.keeping(in_a_row(ran, a=None)), thread("nothing due")

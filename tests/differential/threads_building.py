@@ -158,6 +158,8 @@ class Build:
         for place, step in enumerate(node.body):
             if step == "ask":
                 heard.append(str(self.types.interrupt(f"{full}{place}, {state.get('value')}")))
+            elif step == "call" and node.inner is None:
+                continue
             elif step == "call":
                 result = yield {"log": [f"to {full}"], "value": state.get("value", 0), "count": place}
                 heard.append(canonical({key: result.get(key) for key in ("log", "count")}) if result else "nothing")

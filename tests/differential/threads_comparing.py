@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.differential.comparing import Different, check_same, check_same_error
 from tests.differential.states import LIBRARIES
-from tests.differential.threads_known import Known, comparable
+from tests.differential.threads_known import Known, comparable, is_ambiguous, is_luck
 from tests.differential.threads_plans import Act, Thread
 from tests.differential.threads_running import Done, Looked, Running, View, blocks
 
@@ -24,12 +24,19 @@ def check_same_acts(plan: Thread, mine: Running, theirs: Running) -> None:
             return
         here, there = mine.act(number, act), theirs.act(number, act)
         try:
-            check_same_act(act, here, there)
+            if not check_same_act(plan, act, here, there):
+                return
         except Different as error:
             raise Different(f"act {number}, {act}: {error}") from None
 
 
-def check_same_act(act: Act, mine: Done, theirs: Done) -> None:
+def check_same_act(plan: Thread, act: Act, mine: Done, theirs: Done) -> bool:
+    """Compare what an act shows. Returns whether the threads are the same after it."""
+    if is_ambiguous(act, mine, theirs):
+        return False
+    if is_luck(plan, mine, theirs):
+        check_same("kind of error", mine.error and mine.error[0], theirs.error and theirs.error[0])
+        return False
     check_same_error(mine.error, theirs.error)
     check_same("result", View(mine.looked, {}).shown(mine.result), View(theirs.looked, {}).shown(theirs.result))
     _check_same_stream(act, mine, theirs)
@@ -38,6 +45,7 @@ def check_same_act(act: Act, mine: Done, theirs: Done) -> None:
         ran = Counter(mine.ran)  # theirs runs all again that ask, whether they are answered or not
     check_same("executed", Counter(mine.ran), ran)
     check_same_look(mine.looked, theirs.looked)
+    return True
 
 
 def _check_same_stream(act: Act, mine: Done, theirs: Done) -> None:

@@ -7,8 +7,8 @@ otherwise is left out of it.
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.differential.threads_plans import Act
-from tests.differential.threads_running import Looked
+from tests.differential.threads_plans import Act, Thread
+from tests.differential.threads_running import Done, Looked
 
 
 @dataclass
@@ -34,6 +34,11 @@ class Known:
         place = newest - (act.at or 0)
         if act.do == "update":
             return self._update(act, mine)
+        act = replace(act, inside=False)  # theirs begins with the first node of the graph inside
+        if act.do != "input" and mine.foreign:
+            return None  # theirs takes a graph inside whose state lasts for begun, and drops its input
+        if act.do == "command" and not mine.configs:
+            act = replace(act, do="input")  # theirs applies the update twice
         if act.at == 0 and not mine.due:
             act = replace(act, at=None)  # theirs makes a copy that nothing comes of
         if act.at == 0 and act.do in ("nothing", "command") and mine.updated and mine.begun:
@@ -41,8 +46,10 @@ class Known:
         if act.do in ("answer", "answers"):
             if len(mine.questions) != len(theirs.questions):
                 return None  # theirs still shows a question that was answered, if its node failed then
-            if old and (not mine.asked[act.at or 0] or place in self.answered):
-                # An answer to nobody goes on from there with theirs; and of several answers the first counts.
+            at = act.at or 0
+            if old and (not mine.asked[at] or mine.ended[at] or place in self.answered):
+                # An answer to nobody goes on from there with theirs; what has finished runs again; and of several
+                # answers the first counts.
                 act = replace(act, do="nothing")
         if act.do in ("nothing", "answers") and not old and self.loose == place:
             if len(mine.questions) > 1:
@@ -56,11 +63,11 @@ class Known:
 
     def _update(self, act: Act, mine: Looked) -> Act:
         """Theirs loses what has finished, unless the update is the end; of an older checkpoint, nobody takes it."""
+        ends = act.changes[0][0].node == "end" and act.changes[0][0].values is None
+        if ends and mine.configs and (mine.finished or mine.ended[act.at or 0]):
+            return replace(act, at=None)
         if not mine.finished or act.inside:
             return act
-        ends = act.changes[0][0].node == "end" and act.changes[0][0].values is None
-        if ends:
-            return replace(act, at=None)
         return act if act.at is not None else replace(act, at=0)
 
 
@@ -71,8 +78,18 @@ def comparable(snapshot: dict[str, Any]) -> dict[str, Any]:
     namespace, at, around = snapshot["at"]
     # Theirs keeps in the outermost graph's address where a graph inside was, if a run was pointed to that one.
     here = namespace, at, around if namespace else []
+    parents = snapshot["parents"] if namespace else []
     above = snapshot["parent"] and (*snapshot["parent"][:2], here[2] and snapshot["parent"][2])
-    return {**snapshot, "at": here, "parent": above, "tasks": tasks, "interrupts": asked}
+    count = snapshot["count"] if tasks == snapshot["tasks"] else 0
+    return {
+        **snapshot,
+        "count": count,
+        "at": here,
+        "parent": above,
+        "parents": parents,
+        "tasks": tasks,
+        "interrupts": asked,
+    }
 
 
 def _task(task: dict[str, Any]) -> dict[str, Any]:
@@ -82,3 +99,20 @@ def _task(task: dict[str, Any]) -> dict[str, Any]:
     # Theirs still shows a question that was answered, if its node failed then.
     asked = task["interrupts"] if task["error"] is None else []
     return {**task, "state": state, "interrupts": asked}
+
+
+def is_ambiguous(act: Act, mine: Done, theirs: Done) -> bool:
+    """Whether theirs does not know in whose name an update is made, where we do.
+
+    So it is where breakpoints or replays have left their mark, but no node has.
+    """
+    unnamed = act.do == "update" and any(change.node == "none" for step in act.changes for change in step)
+    return unnamed and mine.error is None and theirs.error is not None and theirs.error[1].startswith("Ambiguous")
+
+
+def is_luck(plan: Thread, mine: Done, theirs: Done) -> bool:
+    """Whether a node failed beside others: which of them come to their end, and which fails first, is luck."""
+    if mine.error is None and theirs.error is None:
+        return False
+    hidden = [inner for inner in plan.graph.graphs[1:] if len(inner.nodes) > 1]
+    return bool(hidden) or not (mine.looked.alone and theirs.looked.alone)

@@ -36,7 +36,10 @@ class Looked:
         questions: those that wait for an answer.
         inner: the addresses of graphs inside of tasks that are due.
         asked: for each checkpoint, the questions that were asked there.
+        ended: for each checkpoint, whether a task that starts from it has finished.
         updated: whether the newest checkpoint was not made by a run; ``begun`` that tasks have run from it.
+        foreign: whether a graph inside of a task that is due shows a state from before that task.
+        alone: whether no task is due beside another.
         due: how many tasks are due, and how many have finished.
         tasks, interrupts: the positions of tasks and questions, by id.
     """
@@ -48,8 +51,11 @@ class Looked:
     questions: list[str] = field(default_factory=list[str])
     inner: list[Any] = field(default_factory=list[Any])
     asked: list[list[str]] = field(default_factory=list[list[str]])
+    ended: list[bool] = field(default_factory=list[bool])
     updated: bool = False
     begun: bool = False
+    foreign: bool = False
+    alone: bool = True
     due: int = 0
     finished: int = 0
     tasks: dict[str, str] = field(default_factory=dict[str, str])
@@ -176,7 +182,7 @@ class Running:
             case "nothing":
                 return None
             case "command":
-                return self.types.Command(update=values, goto=list(map(self.build.node, act.gotos)))
+                return self.types.Command(update=values or {"value": 1}, goto=list(map(self.build.node, act.gotos)))
             case _:
                 return self.types.Command(resume=self._answer(act, number))
 
@@ -190,7 +196,7 @@ class Running:
 
     def waiting(self, act: Act) -> list[str]:
         """The ids of the questions that may be answered where an act starts."""
-        if act.at is None or not self.looked.configs:
+        if not act.at or not self.looked.configs:
             return self.looked.questions
         return self.looked.asked[act.at % len(self.looked.configs)]
 
@@ -213,7 +219,7 @@ class Running:
             for snapshot in reversed(found):
                 for task in snapshot.tasks:
                     looked.tasks.setdefault(task.id, str(len(looked.tasks)))
-                    for asked in task.interrupts:
+                    for asked in _sorted(task.interrupts):
                         looked.interrupts.setdefault(asked.id, f"q{len(looked.interrupts)}")
                     if task.state is not None:
                         todo.append((task.state["configurable"]["checkpoint_ns"], 0))
@@ -224,12 +230,14 @@ class Running:
         looked.state, looked.shallow = (state and view.snapshot(state)), (shallow and view.snapshot(shallow))
         history = raw.get("", [])
         looked.configs = [each.config for each in history]
-        looked.asked = [[asked.id for asked in each.interrupts] for each in history]
+        looked.asked = [_ids(each) for each in history]
+        looked.ended = [any(task.result is not None for task in each.tasks) for each in history]
         if state is not None:
             looked.due, looked.finished = len(state.next), sum(task.result is not None for task in state.tasks)
             looked.updated = (state.metadata or {}).get("source") in ("update", "fork")
             looked.begun = any(task.result is not None or task.error or task.interrupts for task in state.tasks)
-            looked.questions = [asked.id for asked in state.interrupts]
+            looked.questions = _ids(state)
+            looked.foreign, looked.alone = _foreign(state), _alone(state)
             looked.inner = [task.state.config for task in state.tasks if task.state is not None and task.state.config]
         return looked
 
@@ -244,6 +252,31 @@ class Running:
         if self.loop is None:
             return [*self.graph.get_state_history(config)]
         return self.loop.run(_all(self.graph.aget_state_history(config)))
+
+
+def _sorted(questions: Any) -> list[Any]:
+    """What one task has asked; in which order graphs inside of it ask, is luck with theirs."""
+    return sorted(questions, key=lambda question: str(question.value))
+
+
+def _ids(snapshot: Any) -> list[str]:
+    return [asked.id for task in snapshot.tasks for asked in _sorted(task.interrupts)]
+
+
+def _foreign(snapshot: Any) -> bool:
+    """Whether the state of a graph inside of a task is from before that task."""
+    here = snapshot.config["configurable"]
+    namespace, identity = here.get("checkpoint_ns", ""), here.get("checkpoint_id")
+    inside = [task.state for task in snapshot.tasks if task.state is not None and task.result is None]
+    return any(
+        each.metadata is not None and (each.metadata["parents"].get(namespace) != identity or _foreign(each))
+        for each in inside
+    )
+
+
+def _alone(snapshot: Any) -> bool:
+    inside = [task.state for task in snapshot.tasks if task.state is not None]
+    return len(snapshot.tasks) < 2 and all(map(_alone, inside))
 
 
 async def _all(states: Any) -> list[Any]:
@@ -276,7 +309,8 @@ class View:
                 for namespace, identity in metadata.get("parents", {}).items()
             ),
             "tasks": [self._task(task) for task in snapshot.tasks],
-            "interrupts": [self.question(each) for each in snapshot.interrupts],
+            "interrupts": [self.question(each) for task in snapshot.tasks for each in _sorted(task.interrupts)],
+            "count": len(snapshot.interrupts),
         }
 
     def question(self, question: Any) -> str:
@@ -310,8 +344,8 @@ class View:
         return {
             "name": task.name,
             "kind": task.path[0],
-            "error": task.error,
-            "interrupts": [self.question(each) for each in task.interrupts],
+            "error": task.error and task.error.split(". ")[0].split("\\n")[0],
+            "interrupts": [self.question(each) for each in _sorted(task.interrupts)],
             "result": None if task.result is None else canonical(task.result),
             "state": state,
         }

@@ -76,7 +76,7 @@ def breaking(cluster: Cluster, wire: Wire) -> Iterator[Cluster]:
 
     def breaking_pipeline(*arguments: object, **options: object) -> object:
         made: Any = pipeline(*arguments, **options)
-        made.execute = wire.around(made.execute, lambda *_: any(part[0][0] != "EXISTS" for part in made.command_stack))
+        made.execute = wire.around(made.execute, lambda *_: any(part[0][0] in _CHANGING for part in made.command_stack))
         return made
 
     client.execute_command = wire.around(client.execute_command, lambda name, *_: name in _CHANGING)
@@ -172,7 +172,9 @@ class Story:
 
     @staticmethod
     def _shown(values: dict[str, object]) -> object:
-        return {name: value for name, value in sorted(values.items()) if not name.startswith(("__", "branch:", "join:"))}
+        return {
+            name: value for name, value in sorted(values.items()) if not name.startswith(("__", "branch:", "join:"))
+        }
 
     def keys(self) -> list[str]:
         """The keys the thread has."""

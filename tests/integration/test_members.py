@@ -1,21 +1,29 @@
 """Graphs in graphs on a cluster: what they leave in the state server, and who may still write there."""
 
 import operator
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import pytest
+from tests.integration.keyspace import Keyspace
 from typing_extensions import TypedDict
 
 from phalanx.checkpoint.memory import InMemorySaver
+from phalanx.checkpoint.redis import RedisSaver
+from phalanx.checkpoint.redis.thread_store import LASTING, PASSING
 from phalanx.config import RunnableConfig
 from phalanx.constants import START
+from phalanx.coordinator.keeping import Keeping, KeepingElsewhere
+from phalanx.coordinator.messages import SaveWrites
+from phalanx.coordinator.opening import Place
+from phalanx.coordinator.plan import Task
+from phalanx.errors import StaleLeaseError
 from phalanx.graph import CompiledStateGraph, StateGraph
 from phalanx.testing import InProcessCluster, in_process_cluster
 from phalanx.types import Command, RetryPolicy, Send, interrupt
+from phalanx.worker.lineage import Lineage
 
 Graph = CompiledStateGraph[Any]
 
@@ -71,8 +79,9 @@ def takes_too_long(_: State) -> State:
     return {}
 
 
-def inside(last: Callable[[State], State], checkpointer: Any = None, *, step_timeout: float | None = None) -> Graph:
-    """A graph that works and then does something else, a floor below another."""
+def inside(last: Callable[[State], State], checkpointer: Any = None) -> Graph:
+    """A graph that works and then does something else, a floor below another whose supersteps have a time limit if that
+    takes too long."""
     deep = StateGraph(State, output_schema=Wrote)
     deep.add_node("works", works)
     deep.add_node("last", last)
@@ -82,7 +91,7 @@ def inside(last: Callable[[State], State], checkpointer: Any = None, *, step_tim
     middle.add_node("deep", deep.compile(checkpointer))
     middle.add_edge(START, "deep")
     graph = middle.compile(checkpointer)
-    graph.step_timeout = step_timeout
+    graph.step_timeout = 0.1 if last is takes_too_long else None
     return graph
 
 
@@ -115,7 +124,7 @@ def test_a_run_without_a_thread_leaves_no_key(
 ) -> None:
     if checkpointer is not None and checkpointer is not False:
         pytest.skip("a graph inside with a saver of its own names a thread")
-    graph = over_packets(f"no thread {last.__name__} {checkpointer}", inside(last, checkpointer, step_timeout=0.1))
+    graph = over_packets(f"no thread {last.__name__} {checkpointer}", inside(last, checkpointer))
     result = run(graph.with_cluster(cluster), {})
 
     assert isinstance(result, Exception) == (last in (fails, takes_too_long))
@@ -127,7 +136,7 @@ def test_a_run_without_a_thread_leaves_no_key(
 def test_nothing_is_left_of_a_thread_that_is_deleted(
     cluster: InProcessCluster, config: RunnableConfig, last: Callable[[State], State], checkpointer: Any
 ) -> None:
-    graph = over_packets(f"deleted {last.__name__} {checkpointer}", inside(last, checkpointer, step_timeout=0.1))
+    graph = over_packets(f"deleted {last.__name__} {checkpointer}", inside(last, checkpointer))
     result = run(graph.with_cluster(cluster), {}, config)
 
     assert isinstance(result, Exception) == (last in (fails, takes_too_long))
@@ -181,3 +190,59 @@ def test_an_attempt_that_failed_leaves_nothing_of_a_graph_that_is_not_kept(
     assert len(tries) == 3
     assert [key for key in keys_of(cluster, config) if "}:writes:~" in key or "}:claims:" in key] == []
     assert delete(cluster, config) == []
+
+
+# --- who may write ----------------------------------------------------------------------------------------------------
+
+
+class Untouched(InMemorySaver):
+    """A saver that nobody is to write to."""
+
+    def put_writes(self, *_: object, **__: object) -> None:
+        raise AssertionError("a stale coordinator wrote to the saver")
+
+
+@pytest.mark.parametrize("own_saver", [False, True], ids=["in the state server", "with a saver of its own"])
+def test_a_coordinator_that_lost_the_thread_no_longer_stores_what_a_task_came_to(
+    keyspace: Keyspace, own_saver: bool
+) -> None:
+    """A task whose graph ran inside the coordinator has no claim: nothing but the fencing token keeps a stale one out."""
+    store, saver, own = keyspace.thread(), RedisSaver(keyspace.client, prefix=keyspace.prefix), Untouched()
+    stale = store.acquire("stale")
+    keyspace.expire_lease(store)
+    store.acquire("other")
+    one = Task("a", "node", ("__pregel_pull", "node"), ("t",))
+    order = SaveWrites("c1", one, [("__handed_over__", "an error")])
+    place = Place("t")
+    keeping = (
+        KeepingElsewhere(store, own, saver, {}, place, Lineage())
+        if own_saver
+        else Keeping(store, saver, {}, place, Lineage())
+    )
+    before = keyspace.everything()
+
+    with pytest.raises(StaleLeaseError):
+        keeping.save_writes(order, stale, recorded=False)
+    assert keyspace.everything() == before
+
+
+def test_what_a_dead_coordinator_left_of_graphs_that_are_not_kept_goes_when_the_next_takes_the_thread(
+    keyspace: Keyspace,
+) -> None:
+    store = keyspace.thread()
+    lease = store.acquire("dies")
+    step: dict[str, Any] = {"lease": lease, "blobs": {}, "record": b""}
+    store.commit(namespace="a:1", checkpoint_id="i1", parent_id="i0", noted=PASSING, **step)
+    store.commit(namespace="b:2", checkpoint_id="j1", parent_id="j0", noted=LASTING, **step)
+    for where in (("a:1", "i1"), ("b:2", "j1")):
+        keyspace.write(store.keys.claims(*where), {"task": "1|worker|1|call"})
+        keyspace.write(store.keys.writes(*where), {"task": "an outcome"})
+    keyspace.expire_lease(store)
+
+    store.acquire("other")
+
+    left = keyspace.names()
+    assert store.keys.claims("a:1", "i1") not in left
+    assert store.keys.writes("a:1", "i1") not in left
+    assert store.keys.writes("b:2", "j1") in left
+    assert keyspace.fields(store.keys.about) == {b"step\x00b:2\x00j1": b"1"}

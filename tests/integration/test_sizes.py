@@ -7,6 +7,7 @@ from bench.threads import growth_bytes, packets_graph, talk_graph, used_bytes
 from tests.integration.keyspace import Keyspace
 
 from phalanx.checkpoint.redis import RedisSaver
+from phalanx.checkpoint.redis.client import scanned
 from phalanx.config import RunnableConfig
 
 MEGABYTE = 1_000_000
@@ -51,4 +52,4 @@ def test_what_a_deleted_thread_took_is_free_again(saver: RedisSaver) -> None:
     saver.delete_thread("again")
 
     assert used_bytes(saver) - before < MEGABYTE
-    assert saver.client.keys(f"{saver.prefix}*") == []
+    assert [*scanned(saver.client, f"{saver.prefix}*")] == []

@@ -9,6 +9,8 @@ import re
 import threading
 import time
 
+from xxhash import xxh3_128_hexdigest
+
 _EPOCH_OFFSET_100NS = 0x01B21DD213814000  # from 1582-10-15, where UUID time starts, to 1970-01-01
 _LAST_TICK = (1 << 60) - 1
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -37,6 +39,19 @@ def checkpoint_id(step: int, after: str = "") -> str:
     """
     value = f"{next_ticks(after):015x}"
     return f"{value[:8]}-{value[8:12]}-6{value[12:]}-{0x8000 | (step & 0x3FFF):04x}-{_node:012x}"
+
+
+def derived_id(place: str, step: int) -> str:
+    """An id that is the same whenever it is made, for a graph inside of a task whose checkpoints nobody keeps.
+
+    Its tasks are then the same ones when the task is run again, and what they ask can be answered.
+
+    Args:
+        place: the graph's namespace.
+        step: the superstep.
+    """
+    value = xxh3_128_hexdigest(f"{place}|{step}".encode("utf-8", "surrogatepass"))
+    return f"{value[:8]}-{value[8:12]}-8{value[13:16]}-{0x8000 | (step & 0x3FFF):04x}-{value[20:]}"
 
 
 def next_ticks(after: str = "") -> int:

@@ -42,6 +42,7 @@ class BatchMaker:
 
     Attributes:
         refs: references to what the tasks read; it also knows the blobs that must be stored before a batch is sent.
+        namespace: what the keys of the run's supersteps are under.
         outputs: what came of tasks whose node is a graph of its own and has run, by task id.
         loose: what was answered without a question, by the id of the task that may take it.
 
@@ -53,6 +54,7 @@ class BatchMaker:
     context: RunContext
     address: Address
     refs: StateRefs
+    namespace: str = ""
     outputs: dict[str, object] = field(default_factory=dict[str, object])
     loose: dict[str, Sequence[object]] = field(default_factory=dict[str, Sequence[object]])
     _around: tuple[str | None, bytes] = field(init=False)
@@ -85,7 +87,7 @@ class BatchMaker:
             fingerprint=where.fingerprint,
             run_id=where.run_id,
             thread_id=where.thread_id,
-            namespace=run.namespace,
+            namespace=self.namespace,
             checkpoint_id=at.checkpoint_id,
             step=at.step,
             token=token,

@@ -238,6 +238,8 @@ class Cluster:
         config, lineage = context.config, context.lineage
         if saver is None and place is not None:
             lineage = replace(lineage, saver=self.saver)
+        elif saver is not None and saver is not self.saver:
+            lineage = replace(lineage, elsewhere=True)
         if listens:
             lineage = replace(lineage, below=_heard_by_the_loop, below_modes=listens)
         context = replace(context, lineage=lineage)

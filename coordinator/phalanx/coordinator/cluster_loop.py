@@ -44,7 +44,7 @@ from phalanx.coordinator.messages import (
     WarnOfJoin,
 )
 from phalanx.coordinator.observe import SILENT, RunObserver, tell_of_join, tell_of_step, tell_of_task
-from phalanx.coordinator.opening import Opened, Place
+from phalanx.coordinator.opening import Opened, Place, opened_anew
 from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import open_run, stamp
 from phalanx.coordinator.roster import Roster, Workers
@@ -150,7 +150,7 @@ class ClusterLoop:
             ClusterError: the cluster was closed in the meantime.
             Exception: what ended the run.
         """
-        batches = BatchMaker(self.blueprint, self.context, self.address, self.keeping.refs)
+        batches = BatchMaker(self.blueprint, self.context, self.address, self.keeping.refs, self.keeping.namespace)
         self._handout = HandOut(self.context.config.get("max_concurrency"))
         self._lost = LostTasks(self._handout, self.connections.roster, self.connections.broker, self.address, self._log)
         try:
@@ -213,10 +213,11 @@ class ClusterLoop:
         above: Above | None = None,
     ) -> Member:
         blueprint = batches.blueprint
-        run, _ = open_run(blueprint, settings, opened.found, keeping.namespace, opened.beginning, opened.histories)
+        where = context.lineage.namespace
+        run, _ = open_run(blueprint, settings, opened.found, where, opened.beginning, opened.histories)
         keeping.opened(run.state, run.position.checkpoint_id)
         graph = "" if above is None else f"{above.member.lane.graph}|{above.task.name}"
-        lane = Lane(frozenset(blueprint.async_nodes), keeping.namespace, graph)
+        lane = Lane(frozenset(blueprint.async_nodes), where, graph)
         return Member(run, blueprint, context, keeping, batches, lane, above)
 
     def _begin(self, member: Member, given: object) -> list[Order]:
@@ -331,10 +332,10 @@ class ClusterLoop:
         if loose:
             context = replace(context, lineage=replace(context.lineage, loose=LooseAnswer(*loose)))
         keeping = self.keep_inside(graph.blueprint, context, call.place, call.saver)
-        batches = BatchMaker(graph.blueprint, context, self.address, keeping.refs)
+        batches = BatchMaker(graph.blueprint, context, self.address, keeping.refs, keeping.namespace)
         place = call.place
         known = not member.fresh or (place is not None and (place.lasts or place.checkpoint_id is not None))
-        opened = keeping.load(self._lease, graph.blueprint, value) if known else Opened()
+        opened = keeping.load(self._lease, graph.blueprint, value) if known else opened_anew(context.lineage)
         inside = self._member(opened, call.settings, context, keeping, batches, Above(member, launch))
         return inside, self._begin(inside, value)
 

@@ -29,7 +29,7 @@ from phalanx.coordinator.messages import (
     WarnOfJoin,
 )
 from phalanx.coordinator.observe import RunObserver, tell_of_join, tell_of_step, tell_of_task
-from phalanx.coordinator.opening import Opened, Place, open_place
+from phalanx.coordinator.opening import Opened, Place, open_place, opened_anew
 from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import Recorder, deltas_of, open_run, stamp
 from phalanx.coordinator.run import ANEW, Position, Run, RunSettings
@@ -251,7 +251,7 @@ class InlineDriver(InlineRun):
 
     def _opened(self, given: object) -> Opened:
         if self.saver is None or self.place is None:
-            return Opened()
+            return opened_anew(self.context.lineage)
         return run_to_end(open_place(SaverHere(self.saver), self.blueprint, self.place, given))
 
     def _carry_out(self, order: Order) -> Generator[Emit, None, None]:

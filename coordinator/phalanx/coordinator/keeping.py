@@ -4,6 +4,7 @@ Either way blobs, claims and outcomes of the running superstep are in the state 
 checkpoints go, and how long the working keys live.
 """
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
@@ -21,7 +22,7 @@ from phalanx.checkpoint.redis.upkeep import StaleTokenError
 from phalanx.checkpoint.serde import decode_exception
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.messages import Commit, SaveWrites
-from phalanx.coordinator.opening import Opened, Place, open_place
+from phalanx.coordinator.opening import Opened, Place, open_place, opened_anew
 from phalanx.coordinator.recorder import Delta, Recorder, metadata_of, updated_channels, without_untracked
 from phalanx.coordinator.run import Run, shown_error
 from phalanx.coordinator.saver_access import SaverHere
@@ -32,7 +33,7 @@ from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.protocol.paths import path_text
 from phalanx.types import Send, Update
 from phalanx.worker.blueprint import Blueprint
-from phalanx.worker.lineage import Lineage
+from phalanx.worker.lineage import NAMESPACE_SEPARATOR, Lineage
 from phalanx.worker.run_task import run_to_end
 
 WORKING_LIFE_S: Final = 24 * 3600
@@ -95,7 +96,10 @@ class Keeping:
     ) -> None:
         self.store = store
         self.place = place
+        self._lineage = lineage
         self.namespace = lineage.namespace
+        if place is None and lineage.namespace:  # its checkpoints have the same ids in every run, and its keys must not
+            self.namespace = f"{lineage.namespace}{NAMESPACE_SEPARATOR}{uuid.uuid4().int}"
         self.serializer = saver.serde
         self.refs = StateRefs(Packer(saver.serde))
         self._saver = saver
@@ -123,7 +127,7 @@ class Keeping:
     def load(self, lease: Lease, blueprint: Blueprint, given: object) -> Opened:
         """What to go on from, with errors and questions of earlier runs out of the way."""
         if self.place is None:
-            return Opened()
+            return opened_anew(self._lineage)
         opened = run_to_end(open_place(SaverHere(self._saver), blueprint, self.place, given))
         if opened.found is not None:
             self._reopen(lease, CheckpointAddress.of(opened.found.config))
@@ -296,6 +300,7 @@ class KeepingElsewhere(Keeping):
         untracked: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(store, cluster_saver, config, None, lineage, untracked)
+        self.namespace = lineage.namespace
         self._own = own
         self._there = place
         self._recorder = Recorder(place.address(), config, lineage.parents, untracked=untracked, snapshots_only=True)

@@ -27,7 +27,7 @@ from phalanx.coordinator.messages import (
     WarnOfJoin,
 )
 from phalanx.coordinator.observe import tell_of_join
-from phalanx.coordinator.opening import Opened, open_place
+from phalanx.coordinator.opening import Opened, open_place, opened_anew
 from phalanx.coordinator.recorder import stamp
 from phalanx.coordinator.saver_access import SaverOnLoop
 from phalanx.errors import NodeCancelledError
@@ -98,7 +98,7 @@ class LoopDriver(InlineRun):
 
     async def _opened(self, given: object) -> Opened:
         if self.saver is None or self.place is None:
-            return Opened()
+            return opened_anew(self.context.lineage)
         return await open_place(SaverOnLoop(self.saver), self.blueprint, self.place, given)
 
     async def _next_results(self) -> list[Order]:

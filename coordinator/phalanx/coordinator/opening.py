@@ -63,6 +63,11 @@ class Opened:
     histories: Histories = field(default_factory=lambda: NO_HISTORIES)
 
 
+def opened_anew(lineage: Lineage) -> Opened:
+    """What a run begins with that nobody keeps: nothing, but for what a graph inside was answered when it last ran."""
+    return Opened(beginning=Beginning(answers=lineage.answers)) if lineage.answers and lineage.namespace else Opened()
+
+
 async def histories_at(access: SaverAccess, blueprint: Blueprint, found: CheckpointTuple) -> Histories:
     """What the values of delta channels are made of that a checkpoint does not hold."""
     missing = missing_deltas(blueprint, found)

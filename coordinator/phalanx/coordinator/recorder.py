@@ -19,7 +19,7 @@ from phalanx.checkpoint.base import (
     DeltaChannelHistory,
 )
 from phalanx.checkpoint.configs import CheckpointAddress, with_config_metadata
-from phalanx.checkpoint.ids import checkpoint_id
+from phalanx.checkpoint.ids import checkpoint_id, derived_id
 from phalanx.checkpoint.serde import decode_exception
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.commands import is_command_task
@@ -178,6 +178,8 @@ def updated_channels(state: GraphState) -> list[str] | None:
 
 def stamp(run: Run) -> Stamp:
     """A new checkpoint id and the time, for the step the run is in."""
+    if run.namespace and not run.settings.kept:
+        return now(derived_id(run.namespace, run.position.step))
     return now(checkpoint_id(run.position.step, run.position.checkpoint_id))
 
 
@@ -221,8 +223,10 @@ def open_run(
     """A run that goes on from a stored checkpoint, or starts a thread; with the stored channel values."""
     if found is None:
         # One step before the input's own checkpoint, which is -1.
-        fresh = Position(checkpoint_id(-2), False, -1, namespace)
-        return Run(blueprint, GraphState.fresh(blueprint), fresh, settings, namespace=namespace), {}
+        identity = derived_id(namespace, -2) if namespace and not settings.kept else checkpoint_id(-2)
+        fresh = Position(identity, False, -1, namespace)
+        state = GraphState.fresh(blueprint)
+        return Run(blueprint, state, fresh, settings, namespace=namespace, beginning=beginning), {}
     checkpoint = found.checkpoint
     state = load_state(blueprint, found, histories)
     if checkpoint.get("updated_channels") is not None:

@@ -14,6 +14,7 @@ applied in path order, and nothing is applied before the barrier is full.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count, takewhile
 from typing import Final, cast
 
 from phalanx.channels import NamedBarrierValue
@@ -58,6 +59,7 @@ from phalanx.protocol.names import ERROR, HANDED_OVER, INPUT, INTERRUPT, RESUME
 from phalanx.types import Command, Interrupt, StreamMode, Update
 from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.lineage import task_namespace
+from phalanx.worker.questions import question_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +312,7 @@ class Run:
         if self.failures:
             return [Fail(self._first_failure())]
         if self.interrupts:
-            return [*self._show_finished(), Finish()]
+            return [*([] if self.namespace else self._show_finished()), Finish()]
         outcomes = [TaskWrites(t.path, _place_of(t), t.triggers, self.writes[t.id]) for t in self.tasks.values()]
         try:
             changed = apply_writes(self.blueprint, self.state, outcomes, self.settings.next_version)
@@ -451,7 +453,7 @@ class Run:
         """Take what is pending: tasks that finished are not run again, nor those whose error handler is to run, nor
         those whose question stays open while others are answered."""
         if self.pending is NOTHING_PENDING and self.answers is NO_ANSWERS:
-            self._answered, self._exact = {}, True
+            self._answered, self._exact = self._inherited(), True
             return []
         pending, self.pending = self.pending, NOTHING_PENDING
         answers = self.answers
@@ -473,6 +475,18 @@ class Run:
                 if questions and task_id not in answers.tasks:  # without: a graph inside stopped, and may go on
                     orders += self.handle(TaskInterrupted(task_id, questions, restored=True))
         return orders
+
+    def _inherited(self) -> dict[str, Sequence[object]]:
+        """What tasks were answered of a graph inside that nobody keeps: it runs anew, and asks the same."""
+        given = self.beginning.answers
+        if not given or self.settings.kept:
+            return {}
+        found: dict[str, Sequence[object]] = {}
+        for task in self.tasks.values():
+            place = task_namespace(self.namespace, task.name, task.id)
+            ids = takewhile(given.__contains__, (question_id(place, number) for number in count()))
+            found[task.id] = [given[identity] for identity in ids]
+        return found
 
     def _waiting_joins(self) -> list[Order]:
         """A warning for each join that has seen some of its sources, and will not see the others."""

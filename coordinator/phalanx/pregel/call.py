@@ -151,7 +151,7 @@ class Call:
             heard if below is None else heard | settled.lineage.below_modes,
             _checked_output(blueprint, output if keys is None else keys),
             next_version=next_version_of(saver),
-            kept=saver is not None or (graph.on_cluster and "thread_id" in merged.get("configurable", {})),
+            kept=settled.place is not None,
             stops=_checked_stops(graph, options),
             drain_reason=lambda: control.drain_reason,
         )

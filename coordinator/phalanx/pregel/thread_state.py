@@ -136,6 +136,7 @@ def history(
     limit: int | None,
 ) -> Iterator[StateSnapshot]:
     """The states of a thread, newest first."""
+    _check_filter(wanted)
     for found in saver.list(_in_namespace(view.config), filter=wanted, before=before, limit=limit):
         yield run_to_end(view.from_history(SaverHere(saver), found))
 
@@ -148,8 +149,14 @@ async def ahistory(
     limit: int | None,
 ) -> AsyncIterator[StateSnapshot]:
     """:func:`history` without blocking the event loop."""
+    _check_filter(wanted)
     async for found in saver.alist(_in_namespace(view.config), filter=wanted, before=before, limit=limit):
         yield await view.from_history(SaverOnLoop(saver), found)
+
+
+def _check_filter(wanted: object) -> None:
+    if wanted is not None and not isinstance(wanted, dict):
+        raise TypeError(f"filter is a dict of metadata entries, such as {{'source': 'update'}}; got {wanted!r}")
 
 
 def _in_namespace(config: RunnableConfig) -> RunnableConfig:

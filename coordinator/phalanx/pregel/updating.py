@@ -26,7 +26,7 @@ from phalanx.coordinator.state import NextVersion
 from phalanx.errors import InvalidUpdateError
 from phalanx.pregel.snapshot import with_map
 from phalanx.pregel.thread_state import ThreadView
-from phalanx.protocol.names import INPUT, INTERRUPT, PULL
+from phalanx.protocol.names import INPUT, INTERRUPT, NO_WRITES, PULL
 from phalanx.types import StateUpdate, Update
 from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.run_task import Caller, StateView, run_task
@@ -47,6 +47,7 @@ async def update_thread(
 
     Raises:
         ValueError: there are no updates.
+        TypeError: something among them is none.
         InvalidUpdateError: they do not go together, name no node, or the state cannot take them.
     """
     if not supersteps:
@@ -54,6 +55,13 @@ async def update_thread(
     for updates in supersteps:
         if not updates:
             raise ValueError("No updates provided: a superstep without updates would change nothing")
+    for number, updates in enumerate(supersteps):
+        for each in cast("Sequence[object]", updates if isinstance(updates, (list, tuple)) else [updates]):
+            if not isinstance(each, StateUpdate):
+                raise TypeError(
+                    f"bulk_update_state takes a list of lists of StateUpdate(values, as_node); "
+                    f"superstep {number} has {each!r}"
+                )
     for updates in supersteps:
         update = await _Superstep.begin(view, access, call, next_version)
         config = await update.make(updates)
@@ -87,7 +95,10 @@ class _Superstep:
         saved = await access.get(view.config)
         address = CheckpointAddress.of(view.config)
         if saved is None and address.checkpoint_id is not None:
-            raise ValueError(f"thread {address.thread_id!r} has no checkpoint {address.checkpoint_id!r} to update")
+            raise ValueError(
+                f"thread {address.thread_id!r} has no checkpoint {address.checkpoint_id!r} to update; "
+                f"get_state_history lists those it has"
+            )
         blueprint = view.graph.blueprint
         histories = NO_HISTORIES if saved is None else await histories_at(access, blueprint, saved)
         settings = RunSettings(1, frozenset(), ())
@@ -160,14 +171,20 @@ class _Superstep:
         made = [(task, await self._writes(task.name, values)) for task, values in self._tasks(named, due)]
         outcomes = [TaskWrites((), task.name, (INTERRUPT,), writes) for task, writes in made]
         changed |= apply_writes(self.blueprint, self.run.state, outcomes, self.next_version)
-        if self.saved is not None:
+        if self.saved is not None and await self._is_newest(self.saved):
             for task, writes in made:
-                if not writes:
+                if all(channel == NO_WRITES for channel, _ in writes):
                     continue
                 order = SaveWrites(self.run.position.checkpoint_id, task, writes)
                 await self.access.put_writes(self.recorder.put_writes_arguments(order))
         self._skip_input()
         return await self._commit("update", changed, self._here)
+
+    async def _is_newest(self, saved: CheckpointTuple) -> bool:
+        """Whether the thread has not gone on from the checkpoint: what it knows of an older one stays as it is."""
+        address = CheckpointAddress.of(saved.config)
+        newest = await self.access.get(replace(address, checkpoint_id=None).config())
+        return newest is not None and newest.checkpoint["id"] == saved.checkpoint["id"]
 
     def _skip_input(self) -> None:
         """A thread begins with an input, which an update in a node's name does without."""

@@ -18,7 +18,6 @@ from queue import Empty, SimpleQueue
 from typing import Final, cast
 
 from phalanx.channels.base import MISSING
-from phalanx.checkpoint.base import BaseCheckpointSaver
 from phalanx.checkpoint.packing import BlobCache, Packer, bytes_of, resolve
 from phalanx.checkpoint.serde import Serializer, decode_exception, encode_exception
 from phalanx.config import RunnableConfig
@@ -37,7 +36,7 @@ from phalanx.worker.deadline import ends_process_after
 from phalanx.worker.failures import failure_outcome
 from phalanx.worker.flusher import Flusher
 from phalanx.worker.inside import blueprint_at
-from phalanx.worker.lineage import LooseAnswer, lineage_from_plain
+from phalanx.worker.lineage import LooseAnswer, Savers, lineage_from_plain
 from phalanx.worker.loop import LoopThread
 from phalanx.worker.registry import GraphRegistry
 from phalanx.worker.run_task import StateView
@@ -68,7 +67,7 @@ class BatchRun:
         cache: the process's blobs.
         flusher: records what a slow task would hold back.
         killable: whether this process is ended from outside when a batch takes longer than its limit.
-        saver: keeps the threads of graphs that are called inside of tasks.
+        savers: what keeps the threads of graphs that are called inside of tasks.
     """
 
     batch: Batch
@@ -80,7 +79,7 @@ class BatchRun:
     worker: str
     flusher: Flusher
     killable: bool = False
-    saver: BaseCheckpointSaver | None = None
+    savers: Savers = field(default_factory=Savers)
     packer: Packer = field(init=False)
     outcomes: dict[str, bytes] = field(default_factory=dict[str, bytes])
     retries: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -100,7 +99,7 @@ class BatchRun:
         try:
             found = self.registry.find(self.batch.graph, self.batch.fingerprint, self.worker)
             blueprint = blueprint_at(found.blueprint, self.batch.namespace)
-            prepared = _Prepared.of(self.batch, tasks, blueprint, self)
+            prepared = _Prepared.of(self.batch, tasks, blueprint, found.saver, self)
         except Exception as error:
             self._refuse(tasks, error)
             return len(tasks)
@@ -275,7 +274,9 @@ class _Prepared:
     killable: bool
 
     @classmethod
-    def of(cls, batch: Batch, tasks: Sequence[BatchTask], blueprint: Blueprint, run: BatchRun) -> "_Prepared":
+    def of(
+        cls, batch: Batch, tasks: Sequence[BatchTask], blueprint: Blueprint, own_saver: object, run: BatchRun
+    ) -> "_Prepared":
         arguments: list[Ref] = [task.arg for task in tasks if task.arg is not None]
         blobs = resolve([*batch.state.values(), *arguments], run.cache, run.store.fetch_blobs)
         channels: dict[str, Channel] = {}
@@ -293,7 +294,7 @@ class _Prepared:
         control = RunControl()
         if drain is not None:
             control.request_drain(drain)
-        lineage = lineage_from_plain(told, batch.namespace, run.saver)
+        lineage = lineage_from_plain(told, replace(run.savers, own=own_saver))
         shared = RunContext(config, context, blueprint.store, control, lineage=lineage)
         view = StateView(channels, StepLimits(batch.step, batch.stop))
         return cls(batch, blueprint, view, blobs, run.serializer, shared, run.killable)

@@ -40,6 +40,7 @@ class Lineage:
     Attributes:
         namespace: its own place in the thread; empty for the outermost.
         saver: keeps the threads of graphs inside that have no saver of their own.
+        elsewhere: whether that is the outermost graph's own saver, although it runs on a cluster.
         durability: when their checkpoints are stored.
         parents: the checkpoints that the runs around it, and it itself, stand at, by namespace.
         answers: what was answered, by the id of the question.
@@ -65,6 +66,7 @@ class Lineage:
     before: tuple[str, str] | None = None
     below: Below | None = None
     below_modes: frozenset[StreamMode] = frozenset()
+    elsewhere: bool = False
 
 
 def task_namespace(outer: str, node: str, task_id: str) -> str:
@@ -98,6 +100,7 @@ def levels(namespace: str) -> tuple[str, ...]:
 def lineage_to_plain(lineage: Lineage) -> list[object]:
     """What workers are told of a lineage: all but what belongs to one process or one task."""
     return [
+        lineage.namespace,
         lineage.saver is not None,
         lineage.durability,
         {**lineage.parents},
@@ -106,21 +109,21 @@ def lineage_to_plain(lineage: Lineage) -> list[object]:
         {**lineage.seeds},
         {**lineage.moved},
         None if lineage.before is None else [*lineage.before],
+        lineage.elsewhere,
     ]
 
 
-def lineage_from_plain(told: object, namespace: str, saver: BaseCheckpointSaver | None) -> Lineage:
+def lineage_from_plain(told: object, savers: "Savers") -> Lineage:
     """The lineage in a worker.
 
     Args:
         told: what :func:`lineage_to_plain` made.
-        namespace: of the run.
-        saver: keeps threads from here.
+        savers: what keeps threads from here.
     """
-    kept, durability, parents, answers, again, seeds, moved, before = cast("list[Any]", told)
+    namespace, kept, durability, parents, answers, again, seeds, moved, before, elsewhere = cast("list[Any]", told)
     return Lineage(
         namespace,
-        saver if kept else None,
+        savers.chosen(elsewhere=elsewhere) if kept else None,
         durability,
         parents,
         answers,
@@ -128,4 +131,32 @@ def lineage_from_plain(told: object, namespace: str, saver: BaseCheckpointSaver 
         seeds=seeds,
         moved=moved,
         before=None if before is None else tuple(before),
+        elsewhere=elsewhere,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Savers:
+    """What keeps the threads of graphs that are called inside of tasks in a worker process.
+
+    Attributes:
+        cluster: the cluster's saver.
+        working: the same, for what is to be forgotten some time after it was last used.
+        own: the outermost graph's own saver, as it is in this process.
+    """
+
+    cluster: BaseCheckpointSaver | None = None
+    working: BaseCheckpointSaver | None = None
+    own: object = None
+
+    def chosen(self, *, elsewhere: bool) -> BaseCheckpointSaver | None:
+        """The one to use.
+
+        What a graph's own saver holds in memory, it holds in the process that made the run, which is not this one.
+        """
+        if not elsewhere:
+            return self.cluster
+        own = self.own
+        if not hasattr(own, "get_tuple") or type(own).__name__ == "InMemorySaver":
+            return self.working
+        return cast("BaseCheckpointSaver", own)

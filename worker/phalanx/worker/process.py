@@ -2,11 +2,13 @@
 
 import logging
 import threading
+from typing import Final
 
 from phalanx.checkpoint.packing import BlobCache
 from phalanx.checkpoint.redis import RedisSaver
 from phalanx.checkpoint.redis.client import connect
 from phalanx.checkpoint.redis.scripts import Scripts
+from phalanx.checkpoint.retention import Retention
 from phalanx.checkpoint.serde import Serializer
 from phalanx.errors import CorruptDataError
 from phalanx.protocol.batch import Batch
@@ -14,10 +16,14 @@ from phalanx.protocol.keys import ClusterKeys
 from phalanx.worker.batch_run import FLUSH_AFTER_S, BatchRun
 from phalanx.worker.flusher import Flusher
 from phalanx.worker.heartbeat import Heartbeat, WorkerInfo
+from phalanx.worker.lineage import Savers
 from phalanx.worker.loop import LoopThread
 from phalanx.worker.registry import GraphRegistry
 from phalanx.worker.settings import WorkerSettings
 from phalanx.worker.task_store import TaskStore
+
+_WORKING_LIFE_S: Final = 7 * 24 * 3600
+"""How long the state of a graph stays that was called inside of a task, where the thread itself is kept elsewhere."""
 
 logger = logging.getLogger("phalanx.worker")
 
@@ -41,7 +47,11 @@ class WorkerProcess:
         self._client = connect(settings.url)
         self._scripts = Scripts(self._client, "phalanx.worker")
         self._serializer = Serializer()
-        self._saver = RedisSaver(self._client, serde=self._serializer, prefix=settings.prefix)
+        saver = RedisSaver(self._client, serde=self._serializer, prefix=settings.prefix)
+        forgetful = RedisSaver(
+            self._client, serde=self._serializer, prefix=settings.prefix, retention=Retention(ttl_s=_WORKING_LIFE_S)
+        )
+        self._savers = Savers(saver, forgetful)
         self._caches = threading.local()
         self._loop = LoopThread()
         self._killable = with_parent
@@ -78,7 +88,7 @@ class WorkerProcess:
             worker,
             self._flusher,
             killable=self._killable,
-            saver=self._saver,
+            savers=self._savers,
         )
         try:
             return run.run()

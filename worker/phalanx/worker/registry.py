@@ -25,10 +25,11 @@ class CompiledGraph(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RegisteredGraph:
-    """A graph and its version."""
+    """A graph and its version, and what it was compiled to keep threads with."""
 
     blueprint: Blueprint
     fingerprint: str
+    saver: object = None
 
 
 class NotAGraphError(PhalanxError, TypeError):
@@ -66,7 +67,7 @@ class GraphRegistry:
         if not isinstance(blueprint, Blueprint):
             hint = "; did you forget .compile()?" if hasattr(graph, "compile") else ""
             raise NotAGraphError(f"{name!r} is not a compiled graph but a {type(graph).__name__}{hint}")
-        registered = RegisteredGraph(blueprint, fingerprint(blueprint))
+        registered = RegisteredGraph(blueprint, fingerprint(blueprint), getattr(graph, "checkpointer", None))
         with self._lock:
             self._graphs[name] = registered
         return registered
