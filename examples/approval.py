@@ -133,7 +133,7 @@ def main() -> None:
         waiting = bool(letters.get_state(config).interrupts)
         if waiting != (options.command == "answer"):
             sys.exit(f"letter {options.thread!r} {'waits for an answer' if waiting else 'waits for no answer'}")
-        given: object = Command(resume=options.text) if waiting else {"customer": options.customer}
+        given = Command[str](resume=options.text) if waiting else {"customer": options.customer}
         print(shown(letters.invoke(given, config)))
 
 

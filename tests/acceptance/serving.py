@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +38,7 @@ class Serving:
 
     @classmethod
     @contextmanager
-    def of(cls, *modules: ModuleType, processes: int = 2) -> "Iterator[Serving]":
+    def of(cls, *modules: ModuleType, processes: int = 2) -> "Generator[Serving]":
         """Serve the graphs of these modules, for as long as the context lasts."""
         server = LocalServer.start()
         serving = cls(server, Cluster(server.url, broker_url=server.broker_url), modules)
@@ -79,7 +79,7 @@ class Serving:
         return graph.with_cluster(self.cluster).invoke(given, None if thread is None else config_of(thread), **options)
 
     @contextmanager
-    def client(self, graph: Graph, thread: str, **order: Any) -> "Iterator[subprocess.Popen[str]]":
+    def client(self, graph: Graph, thread: str, **order: Any) -> "Generator[subprocess.Popen[str]]":
         """A client process that makes one call."""
         (module,) = [each for each in self.modules if vars(each).get(graph.name) is graph]
         where = {"url": self.server.url, "broker_url": self.server.broker_url, "thread": thread}

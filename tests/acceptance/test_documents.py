@@ -108,8 +108,15 @@ def test_the_policies_of_the_readme_change_nothing_where_nothing_fails(example: 
     assert "'words': 10" in run(example)[0]
 
 
+def test_the_question_of_the_readme_is_asked_and_answered_as_its_comments_say(tmp_path: Path) -> None:
+    script = tmp_path / "letters.py"
+    snippet = snippets("README.md")[2]
+    script.write_text(snippet.replace('"letters.db"', repr(str(tmp_path / "letters.db"))), encoding="utf-8")
+    assert run(script) == re.findall(r"  # (.+)$", snippet, re.MULTILINE) == run(script)
+
+
 def test_every_snippet_of_the_readme_is_run_by_a_test() -> None:
-    assert len(snippets("README.md")) == 3
+    assert len(snippets("README.md")) == 4
 
 
 # --- the pages about concepts -----------------------------------------------------------------------------------------

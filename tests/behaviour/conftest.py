@@ -38,6 +38,9 @@ CANNOT_HOLD: Final = {
         "native_errors": "an exception whose class is not made of its arguments, like pydantic's ValidationError, "
         "comes back as a RemoteNodeError with the same text",
     },
+    "cluster-own-saver": {
+        "called_state": "a saver in this process's memory has not what a worker keeps of graphs that its nodes call",
+    },
 }
 """What cannot hold on a driver, and why. A test of such a rule asks for the drivers on which it holds with
 ``@pytest.mark.not_on("driver", "rule")``."""

@@ -62,6 +62,18 @@ def test_a_state_shows_that_of_graphs_inside_if_it_is_asked_to(drive_kept: Drive
 
 
 @pytest.mark.rule("subgraph-1")
+@pytest.mark.kept_by_workers
+@pytest.mark.not_on("cluster-own-saver", "called_state")
+def test_a_state_shows_that_of_graphs_that_its_nodes_call(drive_kept: Drive) -> None:
+    inner = compiled(in_a_row(x=None, y="name?"))
+    graph, config = drive_kept.keeping(in_a_row(a=lambda _: inner.invoke({}))), thread("shown where called")
+    drive_kept.invoke(graph, {}, config)
+    found = inside(drive_kept.get_state(graph, config, subgraphs=True))
+
+    assert (found.values["words"], found.next) == (["x"], ("y",))
+
+
+@pytest.mark.rule("subgraph-1")
 def test_the_address_of_a_state_inside_says_where_the_graphs_around_it_stand(drive_kept: Drive) -> None:
     innermost = compiled(in_a_row(x=None, y="name?"))
     middle = compiled(in_a_row(m=innermost))

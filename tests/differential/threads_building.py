@@ -155,9 +155,10 @@ class Build:
         full = self.inside + name
         self.notes.note(full, state)
         heard: list[str] = []
+        number = f" in {state['generation']}" if "generation" in state else ""
         for place, step in enumerate(node.body):
             if step == "ask":
-                heard.append(str(self.types.interrupt(f"{full}{place}, {state.get('value')}")))
+                heard.append(str(self.types.interrupt(f"{full}{place}{number}, {state.get('value')}")))
             elif step == "call" and node.inner is None:
                 continue
             elif step == "call":

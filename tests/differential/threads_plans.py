@@ -6,7 +6,7 @@ latest checkpoint or an older one, and updates from outside.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Literal, TypeVar
 
@@ -72,9 +72,9 @@ class Graph:
         return (self, *(graph for node in self.nodes if node.inner for graph in node.inner.graphs))
 
     @property
-    def steps(self) -> frozenset[Step]:
-        """What its nodes and those inside do."""
-        return frozenset(step for graph in self.graphs for node in graph.nodes for step in node.body)
+    def nests(self) -> bool:
+        """Whether there are graphs inside."""
+        return len(self.graphs) > 1
 
 
 Name = Literal["none", "end", "input", "start", "copy"]
@@ -196,10 +196,17 @@ class _Maker:
         edges = [(place - 1, place) for place in range(1, size) if self.likely(55)]
         if size > 1:
             edges += self.some(lambda: self._forward(size), 1)
-        kept: Kept = self.one(("inherited", "inherited", "lasting", "none")) if depth else "inherited"
+        choice: tuple[Kept, ...] = ("inherited", "inherited", "none", "lasting")
+        # With theirs, a state may last although that of the graph around is not kept.
+        kept: Kept = self.one(choice[: 3 if unkept else 4]) if depth else "inherited"
         unkept = unkept or kept == "none"
+        nodes = tuple(self._node(size, depth, unkept=unkept) for _ in range(size))
+        if any(
+            node.packets for node in nodes
+        ):  # else two tasks may share a state that lasts, and it is luck whose counts
+            nodes = tuple(_without_lasting(node) for node in nodes)
         return Graph(
-            tuple(self._node(size, depth, unkept=unkept) for _ in range(size)),
+            nodes,
             entries,
             tuple(dict.fromkeys(edges)),
             self.some(lambda: self._join(size), 1) if self.likely(25) else (),
@@ -289,3 +296,12 @@ class _Maker:
 
     def _durability(self) -> Durable:
         return self.one(("async", "exit")) if self.likely(self.odds.durability) else "sync"
+
+
+def _without_lasting(node: Node) -> Node:
+    """A node without graphs inside whose state lasts."""
+    if node.inner is None:
+        return node
+    kept: Kept = "inherited" if node.inner.kept == "lasting" else node.inner.kept
+    inner = replace(node.inner, kept=kept, nodes=tuple(map(_without_lasting, node.inner.nodes)))
+    return replace(node, inner=inner)

@@ -37,10 +37,12 @@ class Looked:
         inner: the addresses of graphs inside of tasks that are due.
         asked: for each checkpoint, the questions that were asked there.
         ended: for each checkpoint, whether a task that starts from it has finished.
+        ran: whether a run has made a step.
         updated: whether the newest checkpoint was not made by a run; ``begun`` that tasks have run from it.
         foreign: whether a graph inside of a task that is due shows a state from before that task.
         alone: whether no task is due beside another.
-        due: how many tasks are due, and how many have finished.
+        failed: whether a task has failed that is due.
+        due: how many tasks are due; ``finished`` are the nodes of those that have come to their end.
         tasks, interrupts: the positions of tasks and questions, by id.
     """
 
@@ -52,12 +54,14 @@ class Looked:
     inner: list[Any] = field(default_factory=list[Any])
     asked: list[list[str]] = field(default_factory=list[list[str]])
     ended: list[bool] = field(default_factory=list[bool])
+    ran: bool = False
     updated: bool = False
     begun: bool = False
     foreign: bool = False
     alone: bool = True
+    failed: bool = False
     due: int = 0
-    finished: int = 0
+    finished: frozenset[str] = frozenset()
     tasks: dict[str, str] = field(default_factory=dict[str, str])
     interrupts: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -209,18 +213,20 @@ class Running:
         todo: list[tuple[str, int]] = [("", 0)]
         raw: dict[str, list[Any]] = {}
         while todo:
-            namespace, call = todo.pop(0)
-            found = self._history(namespace)
+            asked_for, call = todo.pop(0)
+            found = self._history(asked_for)
+            namespace = found[0].config["configurable"]["checkpoint_ns"] if found else ""
             if namespace in raw or not found:
                 continue
             raw[namespace] = found
-            if namespace and call < _MOST_CALLS:
-                todo.append((f"{namespace.removesuffix(f'|{call}')}|{call + 1}", call + 1))
-            for snapshot in reversed(found):
-                for task in snapshot.tasks:
-                    looked.tasks.setdefault(task.id, str(len(looked.tasks)))
-                    for asked in _sorted(task.interrupts):
-                        looked.interrupts.setdefault(asked.id, f"q{len(looked.interrupts)}")
+            if asked_for and call < _MOST_CALLS:
+                todo.append((f"{asked_for.removesuffix(f'|{call}')}|{call + 1}", call + 1))
+            for place, snapshot in enumerate(reversed(found)):
+                for number, task in enumerate(snapshot.tasks):
+                    looked.tasks.setdefault(task.id, f"{place}.{number}")
+                    for turn, asked in enumerate(_sorted(task.interrupts)):
+                        label = f"{looked.place(namespace)} {place}.{number}.{turn}"
+                        looked.interrupts.setdefault(asked.id, label)
                     if task.state is not None:
                         todo.append((task.state["configurable"]["checkpoint_ns"], 0))
         for namespace, snapshots in raw.items():
@@ -229,29 +235,41 @@ class Running:
         view = View(looked, raw)
         looked.state, looked.shallow = (state and view.snapshot(state)), (shallow and view.snapshot(shallow))
         history = raw.get("", [])
+        if history:
+            middle = history[len(history) // 2].config
+            parts = {
+                "filtered": self._history("", filter={"source": "loop", "step": len(history) // 2}),
+                "limited": self._history("", limit=2),
+                "before": self._history("", before=middle, limit=3),
+                "chosen": [self._state(subgraphs=True, config=middle)],
+            }
+            looked.histories |= {key: [view.snapshot(each) for each in part] for key, part in parts.items()}
         looked.configs = [each.config for each in history]
         looked.asked = [_ids(each) for each in history]
         looked.ended = [any(task.result is not None for task in each.tasks) for each in history]
+        looked.ran = any(each.metadata["source"] == "loop" for each in history)
         if state is not None:
-            looked.due, looked.finished = len(state.next), sum(task.result is not None for task in state.tasks)
+            looked.due = len(state.next)
+            looked.finished = frozenset(task.name for task in state.tasks if task.result is not None)
             looked.updated = (state.metadata or {}).get("source") in ("update", "fork")
             looked.begun = any(task.result is not None or task.error or task.interrupts for task in state.tasks)
             looked.questions = _ids(state)
+            looked.failed = any(task.error is not None for task in state.tasks)
             looked.foreign, looked.alone = _foreign(state), _alone(state)
             looked.inner = [task.state.config for task in state.tasks if task.state is not None and task.state.config]
         return looked
 
-    def _state(self, subgraphs: bool) -> Any:
-        config = {"configurable": self.thread}
+    def _state(self, subgraphs: bool, config: Any = None) -> Any:
+        config = config or {"configurable": self.thread}
         if self.loop is None:
             return self.graph.get_state(config, subgraphs=subgraphs)
         return self.loop.run(self.graph.aget_state(config, subgraphs=subgraphs))
 
-    def _history(self, namespace: str) -> list[Any]:
+    def _history(self, namespace: str, **options: Any) -> list[Any]:
         config = {"configurable": {**self.thread, "checkpoint_ns": namespace}}
         if self.loop is None:
-            return [*self.graph.get_state_history(config)]
-        return self.loop.run(_all(self.graph.aget_state_history(config)))
+            return [*self.graph.get_state_history(config, **options)]
+        return self.loop.run(_all(self.graph.aget_state_history(config, **options)))
 
 
 def _sorted(questions: Any) -> list[Any]:
@@ -315,7 +333,7 @@ class View:
 
     def question(self, question: Any) -> str:
         """A question."""
-        return f"{self.looked.interrupts.get(question.id, '?')} {question.value}"
+        return f"{question.value} <{self.looked.interrupts.get(question.id, '?')}>"
 
     def shown(self, value: Any) -> str:
         """Something streamed or returned, as text."""
@@ -364,7 +382,7 @@ def blocks(done: Done, deep: bool) -> dict[str, list[Any]]:
             parts[-1].append(f"{mode} {view.shown(data)}")
     for place, parts in found.items():
         if "?" in place:  # several may have the same name
-            found[place] = sorted(str(part) for part in parts)
+            found[place] = sorted(text for part in parts for text in (part if isinstance(part, list) else [part]))
         else:
             found[place] = [sorted(part) if isinstance(part, list) else part for part in parts]
     return found

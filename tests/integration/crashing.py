@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -68,18 +68,21 @@ class Wire:
 
 
 @contextmanager
-def breaking(cluster: Cluster, wire: Wire) -> Iterator[Cluster]:
+def breaking(cluster: Cluster, wire: Wire) -> Generator[Cluster]:
     """Another coordinator's view of the cluster, over a connection that breaks."""
     other = Cluster(cluster.url, broker_url=cluster.broker_url)
     client: Any = other.saver.client
     pipeline = client.pipeline
+
+    def changes(name: str, *_: object) -> bool:
+        return name in _CHANGING
 
     def breaking_pipeline(*arguments: object, **options: object) -> object:
         made: Any = pipeline(*arguments, **options)
         made.execute = wire.around(made.execute, lambda *_: any(part[0][0] in _CHANGING for part in made.command_stack))
         return made
 
-    client.execute_command = wire.around(client.execute_command, lambda name, *_: name in _CHANGING)
+    client.execute_command = wire.around(client.execute_command, changes)
     client.pipeline = breaking_pipeline
     try:
         yield other

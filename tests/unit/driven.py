@@ -23,8 +23,9 @@ from phalanx.coordinator.messages import (
     WarnOfJoin,
 )
 from phalanx.coordinator.plan import Task
-from phalanx.coordinator.run import Pending, Position, Run, RunSettings
+from phalanx.coordinator.run import Run
 from phalanx.coordinator.state import GraphState
+from phalanx.coordinator.terms import Pending, Position, RunSettings
 from phalanx.protocol.names import NO_WRITES
 from phalanx.types import StreamMode, Update
 from phalanx.worker.blueprint import Blueprint, Node

@@ -26,7 +26,7 @@ from phalanx.coordinator.keeping import WORKING_LIFE_S, Keeping, KeepingElsewher
 from phalanx.coordinator.observe import RunObserver
 from phalanx.coordinator.opening import Place
 from phalanx.coordinator.roster import Roster
-from phalanx.coordinator.run import RunSettings
+from phalanx.coordinator.terms import RunSettings
 from phalanx.errors import ClusterError, GraphNotNamedError
 from phalanx.protocol.batch import DEFAULT_QUEUE
 from phalanx.protocol.keys import DEFAULT_PREFIX, ClusterKeys

@@ -48,7 +48,8 @@ from phalanx.coordinator.opening import Opened, Place, opened_anew
 from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import open_run, stamp
 from phalanx.coordinator.roster import Roster, Workers
-from phalanx.coordinator.run import Run, RunSettings
+from phalanx.coordinator.run import Run
+from phalanx.coordinator.terms import RunSettings
 from phalanx.errors import ClusterError, ClusterUnreachableError, CorruptDataError, ParentCommand, ThreadBusyError
 from phalanx.protocol.batch import Batch
 from phalanx.protocol.doorbell import read_ring
@@ -268,8 +269,7 @@ class ClusterLoop:
             yield order if member is self._root else replace(order, namespace=levels(member.lane.namespace))
         elif isinstance(order, Commit):
             member.keeping.commit(order, member.run.state, self._lease)
-            if member is self._root:
-                self._renewed_at = time.monotonic()
+            self._stay_alive(time.monotonic())
         elif isinstance(order, SaveWrites):
             member.keeping.save_writes(order, self._lease, recorded=False)
         elif isinstance(order, Dispatch):
@@ -427,15 +427,19 @@ class ClusterLoop:
         now = time.monotonic()
         if self._root.ended:
             return
+        self._stay_alive(now)
+        if now - self._looked_at >= LOOK_EVERY_S:
+            self._looked_at = now
+            self._watch_workers()
+            yield from self._look_after_flights(now)
+
+    def _stay_alive(self, now: float) -> None:
+        """Renew the lease when it is time, also while there is much to do: a commit by itself renews nothing."""
         if now - self._renewed_at >= RENEW_EVERY_S:
             root = self._root
             inside = [member.keeping.step for member in root.family() if member is not root]
             self.keeping.store.renew(self._lease, root.keeping.step[1], inside)
             self._renewed_at = now
-        if now - self._looked_at >= LOOK_EVERY_S:
-            self._looked_at = now
-            self._watch_workers()
-            yield from self._look_after_flights(now)
 
     def _check_times(self, now: float) -> Iterator[Emit]:
         """Launch what is due, and end what has taken too long."""
@@ -554,6 +558,7 @@ class ClusterLoop:
             found = self.keeping.store.outcomes(*member.keeping.step, asked)
             for task_id, data in found.items():
                 outcome = Outcome.unpack(data)
+                self._stay_alive(time.monotonic())
                 self._handout.ended(task_id, outcome.seconds)
                 yield from self._tell(member, self._event(task_id, outcome), worker=outcome.worker, recorded=True)
             yield from self._collect_retries(member, [task_id for task_id in asked if task_id not in found])

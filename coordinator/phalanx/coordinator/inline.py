@@ -32,9 +32,10 @@ from phalanx.coordinator.observe import RunObserver, tell_of_join, tell_of_step,
 from phalanx.coordinator.opening import Opened, Place, open_place, opened_anew
 from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import Recorder, deltas_of, open_run, stamp
-from phalanx.coordinator.run import ANEW, Position, Run, RunSettings
+from phalanx.coordinator.run import Run
 from phalanx.coordinator.saver_access import SaverHere
 from phalanx.coordinator.saving import Saving
+from phalanx.coordinator.terms import ANEW, Position, RunSettings
 from phalanx.coordinator.threads import Job, ThreadTeam
 from phalanx.coordinator.timers import Timers
 from phalanx.errors import AsyncOnlyError, GraphInterrupt

@@ -15,7 +15,8 @@ from phalanx.coordinator.keeping import Keeping
 from phalanx.coordinator.messages import Launch
 from phalanx.coordinator.opening import Place
 from phalanx.coordinator.plan import Task
-from phalanx.coordinator.run import Run, RunSettings
+from phalanx.coordinator.run import Run
+from phalanx.coordinator.terms import RunSettings
 from phalanx.coordinator.timers import Timers
 from phalanx.worker.attempt import Attempt
 from phalanx.worker.blueprint import Blueprint, Node

@@ -16,8 +16,8 @@ from phalanx.checkpoint.base import CheckpointTuple
 from phalanx.checkpoint.configs import CheckpointAddress
 from phalanx.coordinator.commands import as_command
 from phalanx.coordinator.recorder import NO_HISTORIES, Histories, missing_deltas, pending_of
-from phalanx.coordinator.run import ANEW, Beginning
 from phalanx.coordinator.saver_access import SaverAccess
+from phalanx.coordinator.terms import ANEW, Beginning
 from phalanx.types import Interrupt
 from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.lineage import Lineage

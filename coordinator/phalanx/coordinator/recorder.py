@@ -24,9 +24,10 @@ from phalanx.checkpoint.serde import decode_exception
 from phalanx.config import RunnableConfig
 from phalanx.coordinator.commands import is_command_task
 from phalanx.coordinator.messages import Commit, SaveWrites, Stamp
-from phalanx.coordinator.run import ANEW, Beginning, Pending, Position, Run, RunSettings
+from phalanx.coordinator.run import Run
 from phalanx.coordinator.saver_access import PutArguments, PutWritesArguments
 from phalanx.coordinator.state import GraphState
+from phalanx.coordinator.terms import ANEW, Beginning, Pending, Position, RunSettings
 from phalanx.protocol.names import HANDED_OVER, INTERRUPT, NO_WRITES, RESERVED_WRITES, RESUME, TASKS
 from phalanx.protocol.paths import path_text
 from phalanx.types import Interrupt, Send, Update

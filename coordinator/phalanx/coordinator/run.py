@@ -12,10 +12,10 @@ Whoever carries the orders out decides only *where and when* tasks execute. The 
 applied in path order, and nothing is applied before the barrier is full.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, takewhile
-from typing import Final, cast
+from typing import cast
 
 from phalanx.channels import NamedBarrierValue
 from phalanx.checkpoint.serde import encode_exception
@@ -40,10 +40,11 @@ from phalanx.coordinator.messages import (
     TaskInterrupted,
     WarnOfJoin,
 )
-from phalanx.coordinator.output import Keys, as_names, read_values, shown_update
+from phalanx.coordinator.output import as_names, read_values, shown_update
 from phalanx.coordinator.plan import Task, handler_task, path_order, plan
-from phalanx.coordinator.state import GraphState, NextVersion, count_up
-from phalanx.coordinator.stops import NO_STOPS, Stops, note_gone_on
+from phalanx.coordinator.state import GraphState
+from phalanx.coordinator.stops import note_gone_on
+from phalanx.coordinator.terms import ANEW, NOTHING_PENDING, Beginning, Pending, Position, RunSettings
 from phalanx.errors import (
     EmptyInputError,
     ErrorCode,
@@ -60,96 +61,6 @@ from phalanx.types import Command, Interrupt, StreamMode, Update
 from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.lineage import task_namespace
 from phalanx.worker.questions import question_id
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where in a thread's history a run stands.
-
-    Attributes:
-        checkpoint_id: the checkpoint it goes on from; made up for a fresh thread.
-        stored: whether that checkpoint exists in storage, so that it can be a parent.
-        step: the number of the next superstep; -1 on a fresh thread, for the input.
-        namespace: where in the thread that checkpoint is.
-    """
-
-    checkpoint_id: str
-    stored: bool
-    step: int
-    namespace: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """What the caller chose.
-
-    Attributes:
-        recursion_limit: the most supersteps.
-        modes: the stream modes to emit.
-        output: what ``values`` and ``updates`` show.
-        eager_failure: whether the first failure abandons its siblings (event loop), or they run to their end (threads,
-            cluster).
-        next_version: how versions are counted.
-        kept: whether the run's thread is kept.
-        stops: the nodes to stop at.
-        drain_reason: why the run is to stop before its next superstep; ``None`` while it is not.
-    """
-
-    recursion_limit: int
-    modes: frozenset[StreamMode]
-    output: Keys
-    eager_failure: bool = False
-    next_version: NextVersion = count_up
-    kept: bool = False
-    stops: Stops = NO_STOPS
-    drain_reason: Callable[[], str | None] = lambda: None
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """What storage knows of tasks that ran from a checkpoint without their superstep being applied.
-
-    Attributes:
-        commands: the writes of the commands that were given on the checkpoint, in order.
-        finished: their writes, by task id.
-        handed_over: the errors of those whose error handler is to run in their place, by task id.
-        questions: what tasks asked that have not come to their end, or had asked before, by task id.
-        answers: what tasks were answered, by task id.
-    """
-
-    commands: Sequence[Sequence[Update]] = ()
-    finished: Mapping[str, Sequence[Update]] = field(default_factory=dict[str, Sequence[Update]])
-    handed_over: Mapping[str, BaseException] = field(default_factory=dict[str, BaseException])
-    questions: Mapping[str, Sequence[Interrupt]] = field(default_factory=dict[str, Sequence[Interrupt]])
-    answers: Mapping[str, Sequence[object]] = field(default_factory=dict[str, Sequence[object]])
-
-
-NOTHING_PENDING: Final = Pending()
-
-
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """How a run takes up what is stored.
-
-    Attributes:
-        fork: it goes back to an older checkpoint: it begins with a copy of it, and everything after that runs again.
-        latest: what it goes back to is where the thread is: that is copied only if something is due there.
-        again: the thread has gone on from the checkpoint before; what was answered there may be answered anew.
-        continues: a graph inside goes on where it was left; its input is not new.
-        answers: what a graph inside was answered, by the id of the question.
-        before: the checkpoint that an update branched off from, and the one it made, from which the run begins: what
-            graphs inside did in between is not for it.
-    """
-
-    fork: bool = False
-    latest: bool = False
-    again: bool = False
-    continues: bool = False
-    answers: Mapping[str, object] = field(default_factory=dict[str, object])
-    before: tuple[str, str] | None = None
-
-
-ANEW: Final = Beginning()
 
 
 @dataclass(slots=True)
@@ -312,7 +223,7 @@ class Run:
         if self.failures:
             return [Fail(self._first_failure())]
         if self.interrupts:
-            return [*([] if self.namespace else self._show_finished()), Finish()]
+            return [*self._told_of_interrupts(), Finish()]
         outcomes = [TaskWrites(t.path, _place_of(t), t.triggers, self.writes[t.id]) for t in self.tasks.values()]
         try:
             changed = apply_writes(self.blueprint, self.state, outcomes, self.settings.next_version)
@@ -542,9 +453,11 @@ class Run:
         if not event.restored:
             orders.append(SaveWrites(self.position.checkpoint_id, task, [(INTERRUPT, [*event.interrupts])]))
         shown = {INTERRUPT: tuple(event.interrupts)}
+        if not event.interrupts:  # a graph inside stopped at a breakpoint; that is told at the end
+            return orders
         if self._emits("updates"):
             orders.append(Emit("updates", shown))
-        if self._emits("values") and event.interrupts:
+        if self._emits("values"):
             values = read_values(self.state, self.settings.output)
             orders.append(Emit("values", {**cast("dict[str, object]", values), **shown} if _is_dict(values) else shown))
         return orders
@@ -555,6 +468,13 @@ class Run:
             return []
         self._answered[task.id] = answers
         return [SaveWrites(self.position.checkpoint_id, task, [(RESUME, [*answers])])]
+
+    def _told_of_interrupts(self) -> list[Order]:
+        """What the end at questions, or at a breakpoint inside, shows; of a graph inside, the graph around it tells."""
+        if self.namespace:
+            return []
+        stopped = self._emits("updates") and not self.questions
+        return [*self._show_finished(), *([Emit("updates", {INTERRUPT: ()})] if stopped else [])]
 
     def _show_finished(self) -> list[Order]:
         """The run ends at questions: show what the tasks beside them wrote, although the superstep is not over."""

@@ -15,9 +15,10 @@ from phalanx.coordinator.messages import Emit
 from phalanx.coordinator.observe import SILENT, RunObserver
 from phalanx.coordinator.opening import Place
 from phalanx.coordinator.output import Keys, as_names
-from phalanx.coordinator.run import Run, RunSettings
+from phalanx.coordinator.run import Run
 from phalanx.coordinator.state import next_version_of
 from phalanx.coordinator.stops import Names, Stops
+from phalanx.coordinator.terms import RunSettings
 from phalanx.errors import GraphInterrupt
 from phalanx.protocol.names import INTERRUPT
 from phalanx.runtime import RunControl, write_nothing

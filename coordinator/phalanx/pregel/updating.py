@@ -20,9 +20,10 @@ from phalanx.coordinator.messages import Commit, SaveWrites, Source
 from phalanx.coordinator.opening import histories_at
 from phalanx.coordinator.plan import Task, outside_task
 from phalanx.coordinator.recorder import NO_HISTORIES, Recorder, deltas_of, now, open_run, pending_of
-from phalanx.coordinator.run import Run, RunSettings
+from phalanx.coordinator.run import Run
 from phalanx.coordinator.saver_access import SaverAccess
 from phalanx.coordinator.state import NextVersion
+from phalanx.coordinator.terms import RunSettings
 from phalanx.errors import InvalidUpdateError
 from phalanx.pregel.snapshot import with_map
 from phalanx.pregel.thread_state import ThreadView
@@ -158,9 +159,10 @@ class _Superstep:
         """End what was due: what has finished counts, the rest is dropped."""
         latest = self.saved if self.latest else None
         finished: Mapping[str, Sequence[Update]] = {} if latest is None else pending_of(latest).finished
+        changed = self._take_commands()
         tasks = self.run.plan()
         writes = [TaskWrites(task.path, task.name, task.triggers, finished.get(task.id, ())) for task in tasks]
-        changed = apply_writes(self.blueprint, self.run.state, writes, self.next_version)
+        changed |= apply_writes(self.blueprint, self.run.state, writes, self.next_version)
         self._skip_input()
         return await self._commit("update", changed, self._here)
 
@@ -171,14 +173,25 @@ class _Superstep:
         made = [(task, await self._writes(task.name, values)) for task, values in self._tasks(named, due)]
         outcomes = [TaskWrites((), task.name, (INTERRUPT,), writes) for task, writes in made]
         changed |= apply_writes(self.blueprint, self.run.state, outcomes, self.next_version)
-        if self.saved is not None and await self._is_newest(self.saved):
-            for task, writes in made:
-                if all(channel == NO_WRITES for channel, _ in writes):
-                    continue
-                order = SaveWrites(self.run.position.checkpoint_id, task, writes)
-                await self.access.put_writes(self.recorder.put_writes_arguments(order))
+        shown = self.saved is not None and await self._is_newest(self.saved)
+        before = self.run.position.checkpoint_id
         self._skip_input()
-        return await self._commit("update", changed, self._here)
+        stored = await self._commit("update", changed, self._here)
+        if shown:
+            await self._show(made, before)
+        return stored
+
+    async def _show(self, made: Sequence[tuple[Task, Sequence[Update]]], checkpoint_id: str) -> None:
+        """Let the history show what was written in the place of which task.
+
+        Only after the update is stored: were it the other way round, an update made again, since nobody knew whether it
+        had been made, would find those tasks finished, and count twice.
+        """
+        for task, writes in made:
+            if all(channel == NO_WRITES for channel, _ in writes):
+                continue
+            order = SaveWrites(checkpoint_id, task, writes)
+            await self.access.put_writes(self.recorder.put_writes_arguments(order))
 
     async def _is_newest(self, saved: CheckpointTuple) -> bool:
         """Whether the thread has not gone on from the checkpoint: what it knows of an older one stays as it is."""
@@ -228,9 +241,7 @@ class _Superstep:
         if self.saved is None or not self.latest:
             return frozenset()
         pending = pending_of(self.saved)
-        changed = frozenset[str]()
-        for writes in pending.commands:
-            changed |= apply_command(self.blueprint, self.run.state, writes, self.next_version)
+        changed = self._take_commands()
         finished = [
             TaskWrites(task.path, task.name, task.triggers, pending.finished[task.id])
             for task in due
@@ -238,6 +249,14 @@ class _Superstep:
         ]
         if finished:
             changed |= apply_writes(self.blueprint, self.run.state, finished, self.next_version)
+        return changed
+
+    def _take_commands(self) -> frozenset[str]:
+        """Take what commands wrote that were given where the thread is."""
+        changed = frozenset[str]()
+        if self.saved is not None and self.latest:
+            for writes in pending_of(self.saved).commands:
+                changed |= apply_command(self.blueprint, self.run.state, writes, self.next_version)
         return changed
 
     def _tasks(self, updates: Sequence[StateUpdate], due: Sequence[Task]) -> list[tuple[Task, object]]:

@@ -58,4 +58,3 @@ stopping = row(
 ).compile(name="stopping", interrupt_before=["b"])
 busy = row(a=None, waits=inside(waits=waits), b=None).compile(name="busy")
 plain = row(a=None, b=inside(x=None, y=None), c=None).compile(name="plain")
-

@@ -38,7 +38,7 @@ def main(order: dict[str, Any]) -> None:
         operation, number, before = order["die_at"]
         die_at(operation, number, before=before)
     graph = getattr(importlib.import_module(order["module"]), order["graph"])
-    given = Command(resume=order["resume"]) if "resume" in order else order["input"]
+    given: Any = Command[str](resume=order["resume"]) if "resume" in order else order["input"]
     with Cluster(order["url"], broker_url=order["broker_url"]) as cluster:
         result = graph.with_cluster(cluster).invoke(given, {"configurable": {"thread_id": order["thread"]}})
     asked = {each.id: each.value for each in result.pop("__interrupt__", ())}

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from typing_extensions import TypedDict
 
@@ -35,6 +35,13 @@ class Wrote(TypedDict, total=False):
     """What a graph inside gives back."""
 
     log: Annotated[list[str], operator.add]
+
+
+class Given(TypedDict, total=False):
+    """What a graph inside is given."""
+
+    folder: str
+    item: str
 
 
 class Other(TypedDict, total=False):
@@ -76,12 +83,12 @@ def says(what: str) -> Callable[[State], State]:
     return node
 
 
-def row(schema: Any = State, /, *, output: Any = None, **nodes: Any) -> StateGraph[Any]:
+def row(schema: Any = State, /, *, given: Any = None, output: Any = None, **nodes: Any) -> StateGraph[Any]:
     """A graph of nodes one after the other; ``None`` is a node that says its name."""
-    builder: StateGraph[Any] = StateGraph(schema, output_schema=output)
+    builder: StateGraph[Any] = StateGraph(schema, input_schema=given, output_schema=output)
     before = START
     for name, node in nodes.items():
-        action, options = node if isinstance(node, tuple) else (node, {})
+        action, options = cast("tuple[Any, dict[str, Any]]", node) if isinstance(node, tuple) else (node, {})
         builder.add_node(name, says(name) if action is None else action, **options)
         builder.add_edge(before, name)
         before = name
@@ -90,7 +97,7 @@ def row(schema: Any = State, /, *, output: Any = None, **nodes: Any) -> StateGra
 
 def inside(**nodes: Any) -> Graph:
     """Such a graph, to be a node."""
-    return row(State, output=Wrote, **nodes).compile()
+    return row(State, given=Given, output=Wrote, **nodes).compile()
 
 
 # --- over several processes -------------------------------------------------------------------------------------------
@@ -128,6 +135,17 @@ def waits(state: State) -> State:
 
 
 slow = _spread(inside(first=None, waits=waits, last=None)).compile(name="slow")
+
+_waiting = inside(first=None, waits=waits, last=None)
+
+
+def calls_slow(state: State) -> State:
+    """Calls a graph that can be killed in the middle."""
+    note(state, "calls")
+    return {"log": [*_waiting.invoke({"folder": state["folder"]})["log"]]}
+
+
+slow_call = row(plan=None, calls=calls_slow, end=None).compile(name="slow_call")
 
 # --- one thing each ---------------------------------------------------------------------------------------------------
 

@@ -22,8 +22,9 @@ from phalanx.channels import (
     Topic,
 )
 from phalanx.coordinator.messages import Dispatch, Stamp, TaskFinished
-from phalanx.coordinator.run import Position, Run, RunSettings
+from phalanx.coordinator.run import Run
 from phalanx.coordinator.state import GraphState
+from phalanx.coordinator.terms import Position, RunSettings
 from phalanx.protocol.names import TASKS
 from phalanx.types import Send, Update
 from phalanx.worker.blueprint import Blueprint

@@ -12,8 +12,8 @@ from phalanx.checkpoint.memory import InMemorySaver
 from phalanx.config import RunnableConfig
 from phalanx.constants import START
 from phalanx.coordinator.opening import Opened, Place, open_place
-from phalanx.coordinator.run import ANEW
 from phalanx.coordinator.saver_access import SaverHere
+from phalanx.coordinator.terms import ANEW
 from phalanx.graph import CompiledStateGraph, StateGraph
 from phalanx.types import Command, StateSnapshot, interrupt
 from phalanx.worker.lineage import Lineage

@@ -9,8 +9,8 @@ from phalanx.coordinator.apply import apply_writes
 from phalanx.coordinator.messages import Commit, SaveWrites, Stamp
 from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import Recorder, open_run, pending_of
-from phalanx.coordinator.run import Pending, RunSettings
 from phalanx.coordinator.state import count_up
+from phalanx.coordinator.terms import Pending, RunSettings
 from phalanx.protocol.names import ERROR, INTERRUPT, NO_WRITES, PUSH
 
 CONFIG: RunnableConfig = {

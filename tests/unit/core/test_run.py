@@ -14,7 +14,8 @@ from phalanx.coordinator.messages import (
     SaveWrites,
     TaskFinished,
 )
-from phalanx.coordinator.run import NOTHING_PENDING, Run
+from phalanx.coordinator.run import Run
+from phalanx.coordinator.terms import NOTHING_PENDING
 from phalanx.errors import EmptyInputError, GraphRecursionError, InvalidUpdateError
 from phalanx.protocol.names import ERROR, NO_WRITES, TASKS
 from phalanx.types import Send

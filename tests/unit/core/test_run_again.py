@@ -24,7 +24,7 @@ from phalanx.coordinator.messages import (
     WarnOfJoin,
 )
 from phalanx.coordinator.plan import Task
-from phalanx.coordinator.run import NOTHING_PENDING
+from phalanx.coordinator.terms import NOTHING_PENDING
 from phalanx.errors import GraphBubbleUp, GraphDrained, NodeError
 from phalanx.managed import StepLimits
 from phalanx.protocol.names import ERROR, HANDED_OVER, NO_WRITES, TASKS

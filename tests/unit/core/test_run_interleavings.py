@@ -27,8 +27,9 @@ from phalanx.coordinator.messages import (
     TaskFinished,
 )
 from phalanx.coordinator.plan import Task
-from phalanx.coordinator.run import Position, Run, RunSettings
+from phalanx.coordinator.run import Run
 from phalanx.coordinator.state import GraphState
+from phalanx.coordinator.terms import Position, RunSettings
 from phalanx.protocol.names import NO_WRITES, PULL, TASKS
 from phalanx.types import Send, Update
 from phalanx.worker.blueprint import Blueprint, Policies

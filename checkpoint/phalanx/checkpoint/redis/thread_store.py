@@ -147,7 +147,7 @@ class ThreadStore:
         Args:
             parent_id: the checkpoint the superstep started from; its claims are retired.
             record: the checkpoint; empty when it is kept elsewhere, or nowhere.
-            noted: how to note the superstep that begins, which no record names: :data:`LASTING` or :data:`PASSING`; then
+            noted: how to note the superstep that begins, if no record names it (:data:`LASTING`, :data:`PASSING`); then
                 the outcomes of the one that ends are deleted too.
 
         Raises:
