@@ -231,7 +231,7 @@ def test_a_worker_that_is_killed_in_a_graph_that_a_function_calls_changes_nothin
 
 
 def test_a_coordinator_that_was_paused_for_too_long_changes_nothing_any_more(serving: Serving, tmp_path: Path) -> None:
-    """Nobody has a claim on a graph as a whole, so another coordinator takes it up at once; the first then finds out."""
+    """Nobody has a claim on a graph as a whole, so another coordinator takes it up at once; the first finds out."""
     thread = new_thread()
     with serving.client(nested.slow, thread, input={"folder": str(tmp_path)}) as paused:
         wait_until(lambda: len(nested.processes(tmp_path, "waits")) == 2, "both workers to be in the middle of a graph")

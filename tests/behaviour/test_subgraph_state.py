@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from tests.behaviour.asking import Ran, asked, identity, in_a_row, resume, side_by_side, steps
 from tests.behaviour.drivers import Drive, Graph, compiled, thread
-from tests.behaviour.states import Update, Words
+from tests.behaviour.states import Update, Words, says
 
 from phalanx.config import RunnableConfig
+from phalanx.constants import START
 from phalanx.graph import StateGraph
 from phalanx.types import Send, StateSnapshot
 
@@ -256,3 +257,25 @@ def test_graphs_side_by_side_show_their_states_side_by_side(drive_kept: Drive) -
         ("a", ("x",)),
         ("b", ("z",)),
     ]
+
+
+@pytest.mark.rule("subgraph-3")
+@pytest.mark.ours_only("there, all of them load and store one state at once")
+def test_packets_to_a_graph_whose_state_lasts_have_a_state_each(drive_kept: Drive) -> None:
+    inner = StateGraph(Words)
+    inner.add_node("inner", says("done"))
+    inner.add_edge(START, "inner")
+
+    def send(state: Words) -> list[Send]:
+        return [Send("each", {"words": [f"{word}!"]}) for word in state["words"][-2:]]
+
+    builder = StateGraph(Words)
+    builder.add_node("each", inner.compile(True))
+    builder.add_conditional_edges(START, send, ["each"])
+    graph, config = drive_kept.keeping(builder), thread("packets to what lasts")
+
+    first = drive_kept.invoke(graph, {"words": ["a", "b"]}, config)["words"]
+    second = drive_kept.invoke(graph, {"words": ["c", "d"]}, config)["words"]
+
+    assert first == ["a", "b", "a!", "done", "b!", "done"]
+    assert second[len(first) :] == ["c", "d", "a!", "done", "c!", "done", "b!", "done", "d!", "done"]

@@ -74,7 +74,7 @@ class Build:
         self.types = self.library.types
         self.plan, self.notes, self.inside = plan, notes, inside
 
-    def compiled(self, checkpointer: object) -> Any:
+    def compiled(self, checkpointer: object, **options: Any) -> Any:
         """The graph, ready to run."""
         plan, end = self.plan, self.library.graph.END
         builder = self.library.graph.StateGraph(State)
@@ -88,9 +88,8 @@ class Build:
             builder.add_edge(list(dict.fromkeys(map(self.node, sources))), self.node(target))
         for place, (source, target) in enumerate(plan.loops):
             builder.add_conditional_edges(self.node(source), self._loop(place, target), [self.node(target), end])
-        return builder.compile(
-            checkpointer=checkpointer, interrupt_before=self.stops(plan.before), interrupt_after=self.stops(plan.after)
-        )
+        options |= {"interrupt_before": self.stops(plan.before), "interrupt_after": self.stops(plan.after)}
+        return builder.compile(checkpointer=checkpointer, **options)
 
     def node(self, number: int) -> str:
         """A node's name; there is one for every number."""
@@ -148,7 +147,7 @@ class Build:
                 result = await inner.ainvoke(given)
 
         action.__annotations__ = acoroutine.__annotations__ = {}
-        return acoroutine if node.coroutine else action
+        return acoroutine if node.waits else action
 
     def _doing(self, name: str, node: Node, state: dict[str, Any]) -> Any:
         """What a node does: yields what the graph inside is to be given, and is sent what that returns."""

@@ -60,6 +60,8 @@ class Known:
                 return None
             act = replace(act, do="answer")  # theirs would give the last one again, to another question
         if act.do in ("answer", "answers"):
+            if self.led and place in self.commanded:
+                return None  # theirs does not show who asks
             if len(mine.questions) != len(theirs.questions) or (mine.failed and place in self.answered):
                 return None  # theirs still shows a question that was answered, if its node failed then
             at = act.at or 0
@@ -98,7 +100,7 @@ class Known:
             return None
         if ends and mine.configs and (mine.finished or mine.ended[act.at or 0]):
             return replace(act, at=None)
-        if not (mine.finished or commanded) or act.inside:
+        if not (mine.finished or commanded) or (act.inside and mine.inner):
             return act
         if not act.at and any(self._has_finished(change, mine) for step in act.changes for change in step):
             return None  # theirs makes one result of that task's and the update's
@@ -144,8 +146,9 @@ class Known:
         state = task["state"]
         if isinstance(state, dict):
             state = self.comparable(state)  # pyright: ignore[reportUnknownArgumentType]
-        # Theirs still shows a question that was answered, if its node failed then.
-        asked = task["interrupts"] if task["error"] is None else []
+        # Theirs still shows a question that was answered, if its node failed then, or a breakpoint came next inside.
+        stops = state is not None and any(graph.before or graph.after for graph in self.plan.graph.graphs[1:])
+        asked = task["interrupts"] if task["error"] is None and not stops else []
         return {**task, "state": state, "interrupts": asked}
 
 
@@ -155,7 +158,7 @@ def is_ambiguous(act: Act, mine: Done, theirs: Done) -> bool:
     So it is where breakpoints or replays have left their mark, but no node has.
     """
     unnamed = act.do == "update" and any(change.node == "none" for step in act.changes for change in step)
-    return unnamed and mine.error is None and theirs.error is not None and theirs.error[1].startswith("Ambiguous")
+    return unnamed and mine.error != theirs.error and "Ambiguous" in str(theirs.error)
 
 
 def is_luck(plan: Thread, act: Act, mine: Done, theirs: Done) -> bool:

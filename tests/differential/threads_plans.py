@@ -43,6 +43,11 @@ class Node:
     defer: bool = False
     coroutine: bool = False
 
+    @property
+    def waits(self) -> bool:
+        """Whether it has to be a coroutine: it is one, or calls one."""
+        return self.coroutine or (self.inner is not None and any(node.waits for node in self.inner.nodes))
+
 
 @dataclass(frozen=True)
 class Graph:

@@ -104,7 +104,9 @@ class Running:
         self.notes = Notes()
         self.build = Build(name, plan.graph, self.notes)
         self.types = library(name).types
-        self.graph: Any = self.build.compiled(None if cluster else library(name).saver())
+        self.graph: Any = self.build.compiled(
+            None if cluster else library(name).saver(), name=f"threads-{next(_numbers)}"
+        )
         if cluster is not None:
             self.graph = self.graph.with_cluster(cluster)
         self.thread = {"thread_id": f"thread-{next(_numbers)}"}

@@ -108,8 +108,12 @@ def nested(ran: Ran, inside: Graph) -> StateGraph[Any]:
     return spread(ran, inside, "ab", middle=row(ran, deep=inside).compile(), end=None)
 
 
-def asking(ran: Ran) -> StateGraph[Any]:
-    """Nodes before, beside and after a question in a graph in a graph."""
+def asking(ran: Ran, inside: Callable[[StateGraph[Any]], Any] = StateGraph.compile) -> StateGraph[Any]:
+    """Nodes before, beside and after a question in a graph in a graph.
+
+    Args:
+        inside: makes a node of the graph that asks.
+    """
 
     def asks(_: State) -> State:
         answer = interrupt("what?")
@@ -121,7 +125,7 @@ def asking(ran: Ran) -> StateGraph[Any]:
     asker.add_node("after", writes(ran, "after"))
     asker.add_edge("before", "beside")
     asker.add_edge(["asks", "beside"], "after")
-    builder = row(ran, plan=None, asker=row(ran, deep=asker.compile()).compile())
+    builder = row(ran, plan=None, asker=row(ran, deep=inside(asker)).compile())
     builder.add_node("other", writes(ran, "other"))
     builder.add_node("end", writes(ran, "end"))
     builder.add_edge("plan", "other")
@@ -244,6 +248,26 @@ def test_a_graph_inside_with_a_saver_of_its_own(cluster: InProcessCluster) -> No
 @pytest.mark.parametrize("own_saver", [False, True], ids=["cluster's saver", "own saver"])
 def test_a_question_before_it_was_answered(cluster: InProcessCluster, own_saver: bool) -> None:
     Plot(asking, own_saver=own_saver, stride=1 + own_saver).check(cluster)
+
+
+def not_kept(asker: StateGraph[Any]) -> Any:
+    return asker.compile(False)
+
+
+def called(asker: StateGraph[Any]) -> Any:
+    graph = asker.compile()
+    return lambda _: graph.invoke({})
+
+
+@pytest.mark.parametrize("inside", [not_kept, called])
+@pytest.mark.parametrize("answering", [False, True], ids=["before it was answered", "while it is answered"])
+def test_a_question_in_a_graph_that_is(
+    cluster: InProcessCluster, inside: Callable[[StateGraph[Any]], Any], answering: bool
+) -> None:
+    plot = Plot(lambda ran: asking(ran, inside), often=AtLeast, stride=2)
+    if answering:
+        plot.before, plot.call = begin, answer
+    plot.check(cluster)
 
 
 @pytest.mark.parametrize("own_saver", [False, True], ids=["cluster's saver", "own saver"])

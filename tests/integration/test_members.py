@@ -125,12 +125,10 @@ def run(graph: Graph, given: object, config: RunnableConfig | None = None) -> An
 
 
 @ENDINGS
-@SAVERS
+@pytest.mark.parametrize("checkpointer", [None, False], ids=["kept", "not kept"])
 def test_a_run_without_a_thread_leaves_no_key(
     cluster: InProcessCluster, last: Callable[[State], State], checkpointer: Any
 ) -> None:
-    if checkpointer is not None and checkpointer is not False:
-        pytest.skip("a graph inside with a saver of its own names a thread")
     graph = over_packets(f"no thread {last.__name__} {checkpointer}", inside(last, checkpointer))
     result = run(graph.with_cluster(cluster), {})
 
@@ -153,7 +151,7 @@ def test_nothing_is_left_of_a_thread_that_is_deleted(
     assert delete(cluster, config) == []
 
 
-@pytest.mark.parametrize("checkpointer", [None, False, InMemorySaver()], ids=["kept", "not kept", "own"])
+@SAVERS
 def test_a_graph_that_asked_and_was_answered_leaves_nothing_behind(
     cluster: InProcessCluster, config: RunnableConfig, checkpointer: Any
 ) -> None:

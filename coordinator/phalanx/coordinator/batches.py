@@ -119,6 +119,7 @@ class BatchMaker:
             self._answers(run.answers_to(task.id)),
             self._answers(self.loose.get(task.id, ())),
             ran,
+            task.nth,
         )
 
     def _answers(self, answers: Sequence[object]) -> bytes:

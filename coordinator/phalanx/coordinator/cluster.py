@@ -35,7 +35,7 @@ from phalanx.worker.blueprint import Blueprint
 from phalanx.worker.fingerprint import fingerprint
 from phalanx.worker.heartbeat import WorkerInfo
 from phalanx.worker.registry import CompiledGraph
-from phalanx.worker.settings import BROKER_URL_VARIABLE, URL_VARIABLE
+from phalanx.worker.settings import BROKER_URL_VARIABLE, URL_VARIABLE, broker_of
 from phalanx.worker.targets import being_loaded
 from phalanx.worker.task_context import RunContext
 
@@ -84,7 +84,7 @@ class Cluster:
     ) -> None:
         _refuse_while_loading()
         self.url = url
-        self.broker_url = broker_url or url
+        self.broker_url = broker_url or broker_of(url)
         self.queue = queue
         self.prefix = prefix
         self._announcer: Announcer | None = None

@@ -50,7 +50,14 @@ from phalanx.coordinator.recorder import open_run, stamp
 from phalanx.coordinator.roster import Roster, Workers
 from phalanx.coordinator.run import Run
 from phalanx.coordinator.terms import RunSettings
-from phalanx.errors import ClusterError, ClusterUnreachableError, CorruptDataError, ParentCommand, ThreadBusyError
+from phalanx.errors import (
+    ClusterError,
+    ClusterUnreachableError,
+    CorruptDataError,
+    ParentCommand,
+    ThreadBusyError,
+    mark_invalid_resume,
+)
 from phalanx.protocol.batch import Batch
 from phalanx.protocol.doorbell import read_ring
 from phalanx.protocol.names import RESUME
@@ -588,6 +595,8 @@ class ClusterLoop:
         if outcome.kind not in (OutcomeKind.WRITES, OutcomeKind.CACHED):
             again_s = outcome.retry_after_s if outcome.kind is OutcomeKind.RETRY else None
             error = decode_exception(loads(outcome.error))
+            if outcome.kind is OutcomeKind.INVALID_ANSWER:
+                mark_invalid_resume(error)
             return TaskFailed(task_id, error, outcome.tries, again_s, outcome.first_try_at, answers=answers)
         writes: list[Update] = [
             (write.channel, loads(cast("bytes", write.value)))
@@ -614,7 +623,7 @@ class ClusterLoop:
         tell_of_task(self._observer_of(member), member.run.position.step, task, event, orders, worker=worker)
         for order in orders:
             if isinstance(order, SaveWrites):
-                about_answers = [channel for channel, _ in order.writes] == [RESUME]
+                about_answers = any(channel == RESUME for channel, _ in order.writes)
                 member.keeping.save_writes(order, self._lease, recorded=recorded and not about_answers)
             else:
                 yield from self._carry_out(member, order)

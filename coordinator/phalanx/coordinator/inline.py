@@ -34,11 +34,11 @@ from phalanx.coordinator.plan import Task
 from phalanx.coordinator.recorder import Recorder, deltas_of, open_run, stamp
 from phalanx.coordinator.run import Run
 from phalanx.coordinator.saver_access import SaverHere
-from phalanx.coordinator.saving import Saving
+from phalanx.coordinator.saving import Saving, explained
 from phalanx.coordinator.terms import ANEW, Position, RunSettings
 from phalanx.coordinator.threads import Job, ThreadTeam
 from phalanx.coordinator.timers import Timers
-from phalanx.errors import AsyncOnlyError, GraphInterrupt
+from phalanx.errors import AsyncOnlyError, GraphInterrupt, UnserializableError
 from phalanx.types import StreamMode
 from phalanx.worker.attempt import Attempt, Ended, Raised
 from phalanx.worker.blueprint import Blueprint
@@ -184,6 +184,7 @@ class InlineRun:
             launch.first_try_at or time.time(),
             task.error,
             run.answers_to(task.id),
+            nth=task.nth,
         )
         arg = (lambda: task.arg) if task.is_push else None
         return Attempt(self.blueprint, self.blueprint.nodes[task.name], self.view, context, arg, task.timeout)
@@ -299,15 +300,19 @@ class InlineDriver(InlineRun):
 
     def _save(self, order: Commit | SaveWrites) -> None:
         """Make a commit or a task's writes durable."""
-        if self.saving is None:
+        saving, state = self.saving, self.run.state
+        if saving is None:
             return
-        for saved in self.saving.take(order, self.run.state):
-            if self.saving.durability == "async":
-                if self.backlog is None:
-                    self.backlog = Backlog(SaverHere(self.saving.saver))
-                self.backlog.add(saved)
-            else:
-                run_to_end(saved.store(SaverHere(self.saving.saver)))
+        try:
+            for saved in saving.take(order, state):
+                if saving.durability == "async":
+                    if self.backlog is None:
+                        self.backlog = Backlog(SaverHere(saving.saver))
+                    self.backlog.add(saved)
+                else:
+                    run_to_end(saved.store(SaverHere(saving.saver)))
+        except UnserializableError as error:
+            raise explained(error, order, saving.saver, state) from error
 
     def _save_last(self, ended_well: bool) -> None:
         """The run is over: make durable what is not yet."""

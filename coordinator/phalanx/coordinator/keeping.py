@@ -143,7 +143,7 @@ class Keeping:
             if "\x00" in name:
                 continue
             outcome = Outcome.unpack(data)
-            if outcome.kind is OutcomeKind.ERROR:
+            if outcome.kind in (OutcomeKind.ERROR, OutcomeKind.INVALID_ANSWER):
                 aside[name] = self._moved_aside(name, decode_exception(self.serializer.loads(outcome.error)))
             elif outcome.kind is OutcomeKind.INTERRUPTED:
                 aside[name] = self._kept_write(name, INTERRUPT, outcome.error)

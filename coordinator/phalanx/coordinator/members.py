@@ -113,6 +113,7 @@ class Member:
             launch.first_try_at,
             task.error,
             run.answers_to(task.id),
+            nth=task.nth,
         )
         view = StateView(run.state.channels, run.limits)
         return Attempt(self.blueprint, self.blueprint.nodes[task.name], view, context, timeout=task.timeout)

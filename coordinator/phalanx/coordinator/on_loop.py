@@ -30,7 +30,8 @@ from phalanx.coordinator.observe import tell_of_join
 from phalanx.coordinator.opening import Opened, open_place, opened_anew
 from phalanx.coordinator.recorder import stamp
 from phalanx.coordinator.saver_access import SaverOnLoop
-from phalanx.errors import NodeCancelledError
+from phalanx.coordinator.saving import explained
+from phalanx.errors import NodeCancelledError, UnserializableError
 from phalanx.worker.attempt import Attempt, Ended
 from phalanx.worker.call_on_loop import attempt_on_loop
 
@@ -145,15 +146,19 @@ class LoopDriver(InlineRun):
 
     async def _asave(self, order: Commit | SaveWrites) -> None:
         """Make a commit or a task's writes durable."""
-        if self.saving is None:
+        saving, state = self.saving, self.run.state
+        if saving is None:
             return
-        for saved in self.saving.take(order, self.run.state):
-            if self.saving.durability == "async":
-                if self.backlog is None:
-                    self.backlog = LoopBacklog(SaverOnLoop(self.saving.saver))
-                await self.backlog.add(saved)
-            else:
-                await stored(saved, SaverOnLoop(self.saving.saver))
+        try:
+            for saved in saving.take(order, state):
+                if saving.durability == "async":
+                    if self.backlog is None:
+                        self.backlog = LoopBacklog(SaverOnLoop(saving.saver))
+                    await self.backlog.add(saved)
+                else:
+                    await stored(saved, SaverOnLoop(saving.saver))
+        except UnserializableError as error:
+            raise explained(error, order, saving.saver, state) from error
 
     async def _save_last(self, ended_well: bool) -> None:
         """The run is over: make durable what is not yet."""

@@ -33,6 +33,7 @@ class Task:
         arg: a packet's argument; nothing for a PULL task, whose input is read from the state.
         timeout: what limits each attempt: the packet's policy, or the node's.
         error: what it is to handle, if it is an error handler's; then ``stands_for`` is the id of the task that failed.
+        nth: how many tasks of its node come before it in the superstep.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Task:
     timeout: TimeoutPolicy | None = None
     error: NodeError | None = None
     stands_for: str = ""
+    nth: int = 0
 
     @property
     def is_push(self) -> bool:
@@ -61,10 +63,11 @@ def plan(blueprint: Blueprint, state: GraphState, *, checkpoint_id: str, namespa
         step: the superstep's number.
     """
     prefix = f"{checkpoint_id}\x1f{namespace}\x1f{step}\x1f"
-    return [*_push_tasks(blueprint, state, prefix), *_pull_tasks(blueprint, state, prefix)]
+    packets: dict[str, int] = {}
+    return [*_push_tasks(blueprint, state, prefix, packets), *_pull_tasks(blueprint, state, prefix, packets)]
 
 
-def _push_tasks(blueprint: Blueprint, state: GraphState, prefix: str) -> Iterable[Task]:
+def _push_tasks(blueprint: Blueprint, state: GraphState, prefix: str, packets: dict[str, int]) -> Iterable[Task]:
     topic = state.channels.get(TASKS)
     if topic is None or not topic.is_available():
         return
@@ -74,17 +77,19 @@ def _push_tasks(blueprint: Blueprint, state: GraphState, prefix: str) -> Iterabl
         node = blueprint.nodes.get(name)
         if node is not None:
             identity, timeout = f"{prefix}{name}\x1f{PUSH}\x1f{index}", packet.timeout or node.policies.timeout
-            yield Task(_task_id(identity), name, (PUSH, index), triggers, packet.arg, timeout)
+            nth = packets[name] = packets.get(name, -1) + 1
+            yield Task(_task_id(identity), name, (PUSH, index), triggers, packet.arg, timeout, nth=nth)
 
 
-def _pull_tasks(blueprint: Blueprint, state: GraphState, prefix: str) -> Iterable[Task]:
+def _pull_tasks(blueprint: Blueprint, state: GraphState, prefix: str, packets: dict[str, int]) -> Iterable[Task]:
     for name in _candidates(blueprint, state):
         node = blueprint.nodes[name]
         triggers = due_triggers(node, state)
         if triggers:
             # All that can trigger it, not what is due: a command may make more due, and the task is still the same.
             identity = f"{prefix}{name}\x1f{PULL}\x1f{chr(31).join(node.triggers)}"
-            yield Task(_task_id(identity), name, (PULL, name), triggers, timeout=node.policies.timeout)
+            nth = packets.get(name, -1) + 1
+            yield Task(_task_id(identity), name, (PULL, name), triggers, timeout=node.policies.timeout, nth=nth)
 
 
 def handler_task(blueprint: Blueprint, failed: Task, error: BaseException) -> Task:

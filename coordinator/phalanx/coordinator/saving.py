@@ -22,6 +22,7 @@ from phalanx.coordinator.messages import Commit, SaveWrites
 from phalanx.coordinator.recorder import Recorder
 from phalanx.coordinator.saver_access import PutArguments, PutWritesArguments, SaverAccess
 from phalanx.coordinator.state import GraphState
+from phalanx.errors import UnserializableError
 from phalanx.types import Durability, Update
 
 MOST_AHEAD: Final = 64
@@ -74,6 +75,22 @@ class Saved:
         elif self.writes is not None:
             config, writes, task_id, path = self.writes
             await access.put_writes((config, [(key, _thawed(v, access.saver)) for key, v in writes], task_id, path))
+
+
+def explained(
+    error: UnserializableError, order: Commit | SaveWrites, saver: BaseCheckpointSaver, state: GraphState
+) -> UnserializableError:
+    """The error of a value that cannot be stored, saying whose and which it is."""
+    if isinstance(order, SaveWrites):
+        values = [(f"node {order.task.name!r}, state key {key!r}", value) for key, value in order.writes]
+    else:
+        values = [(f"state key {key!r}", state.channels[key].transfer()) for key in sorted(order.changed)]
+    for where, value in values:
+        try:
+            saver.serde.dumps_typed(value)
+        except UnserializableError as found:
+            return UnserializableError(found.type_name, found.path, found.hint, where)
+    return error
 
 
 @dataclass(slots=True)

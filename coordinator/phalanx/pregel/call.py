@@ -24,7 +24,7 @@ from phalanx.protocol.names import INTERRUPT
 from phalanx.runtime import RunControl, write_nothing
 from phalanx.types import STREAM_MODES, All, Durability, StreamMode, StreamWriter
 from phalanx.worker.blueprint import Blueprint
-from phalanx.worker.lineage import Lineage, lasting, levels
+from phalanx.worker.lineage import Lineage, levels
 from phalanx.worker.task_context import RunContext, TaskContext, nested_config
 
 Modes = StreamMode | Sequence[StreamMode] | None
@@ -259,8 +259,8 @@ class _Settled:
         cls, graph: Callee, own: BaseCheckpointSaver | None, config: RunnableConfig, outer: TaskContext
     ) -> "_Settled":
         around = outer.run.lineage
-        called = outer.next_call()
-        namespace = lasting(called) if graph.saver is True else called
+        called, lasts = outer.next_call()
+        namespace = lasts if graph.saver is True else called
         saver = None if graph.saver is False else own or around.saver
         seed = next((old for old, new in around.moved.items() if new == called and old in around.seeds), None)
         place = None

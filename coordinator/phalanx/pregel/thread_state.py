@@ -25,10 +25,12 @@ class ThreadView:
     Attributes:
         graph: the graph, or one inside of it.
         config: addresses the thread, the graph's namespace in it, and maybe a checkpoint.
+        nth: how many tasks of the node whose graph it is come before the task in its superstep.
     """
 
     graph: "Pregel"
     config: RunnableConfig
+    nth: int = 0
 
     @classmethod
     def of(cls, graph: "Pregel", config: RunnableConfig) -> "ThreadView":
@@ -52,7 +54,7 @@ class ThreadView:
 
     def at(self, namespace: str) -> "ThreadView":
         """The same graph at a namespace; one whose state lasts keeps it where no task is named."""
-        here = lasting(namespace) if self.graph.checkpointer is True else namespace
+        here = lasting(namespace, self.nth) if self.graph.checkpointer is True else namespace
         configurable = {**self.config.get("configurable", {}), "checkpoint_ns": here}
         return replace(self, config={**self.config, "configurable": configurable})
 
@@ -113,6 +115,7 @@ class ThreadView:
                         "checkpoint_ns": task_namespace(outer, task.name, task.id),
                     }
                 },
+                task.nth,
             )
             for task in planned_tasks(blueprint, found)
             if task.name in graphs

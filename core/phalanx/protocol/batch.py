@@ -52,6 +52,7 @@ class BatchTask:
         loose: the same of what was answered without a question.
         ran: whether its node ran already, as a graph of its own: then ``arg`` is what came of it, and only what follows
             from that is left to do.
+        nth: how many tasks of its node come before it in the superstep.
     """
 
     id: str
@@ -68,13 +69,14 @@ class BatchTask:
     answers: bytes = b""
     loose: bytes = b""
     ran: bool = False
+    nth: int = 0
 
     def to_plain(self) -> list[object]:
         """Plain values for the message's serializer; what is as usual is left out."""
         usual: list[object] = [self.id, self.node, self.attempt, list(self.path), list(self.triggers), self.arg]
         tried = [self.tries, self.first_try_at, timeout_to_plain(self.timeout), self.error, self.failed]
-        if self.answers or self.loose or self.ran:
-            return [*usual, *tried, self.answers, self.loose, self.ran]
+        if self.answers or self.loose or self.ran or self.nth:
+            return [*usual, *tried, self.answers, self.loose, self.ran, self.nth]
         if self.tries == 1 and self.timeout is None and not self.failed:
             return usual
         return [*usual, *tried]
@@ -176,6 +178,7 @@ def _task(
     answers: object = b"",
     loose: object = b"",
     ran: object = False,
+    nth: object = 0,
 ) -> BatchTask:
     return BatchTask(
         expect(str, task_id),
@@ -192,4 +195,5 @@ def _task(
         expect(bytes, answers),
         expect(bytes, loose),
         expect(bool, ran),
+        expect(int, nth),
     )

@@ -14,7 +14,8 @@ from phalanx.types import TimeoutPolicy
 
 class OutcomeKind(IntEnum):
     """How an attempt ended: with writes, its own or from the cache; with an error that is final, or that the node's
-    error handler deals with, or after which the task is to be tried again; or with questions to be answered."""
+    error handler deals with, or after which the task is to be tried again, or that says that an answer did not fit; or
+    with questions to be answered."""
 
     WRITES = 0
     ERROR = 1
@@ -22,6 +23,7 @@ class OutcomeKind(IntEnum):
     HANDED_OVER = 3
     RETRY = 4
     INTERRUPTED = 5
+    INVALID_ANSWER = 6
 
 
 @dataclass(frozen=True, slots=True)

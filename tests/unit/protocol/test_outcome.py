@@ -126,6 +126,7 @@ def test_the_numbers_of_the_kinds_are_a_storage_format() -> None:
         "HANDED_OVER": 3,
         "RETRY": 4,
         "INTERRUPTED": 5,
+        "INVALID_ANSWER": 6,
     }
 
 
@@ -161,7 +162,7 @@ def test_an_outcome_with_corrupt_fields_about_its_retry_is_refused(more: list[ob
         Outcome.unpack(pack([4, 1, "w", 0.1, NO_WRITES, b"", *more]))
 
 
-@pytest.mark.parametrize("kind", [6, -1, "0", None, 1.5])
+@pytest.mark.parametrize("kind", [7, -1, "0", None, 1.5])
 def test_a_kind_of_outcome_that_there_is_not_is_refused(kind: object) -> None:
     with pytest.raises(CorruptDataError):
         Outcome.unpack(pack([kind, 1, "w", 0.1, NO_WRITES, b""]))

@@ -1,7 +1,7 @@
 """What becomes of a task whose attempt failed, as it is recorded."""
 
 from phalanx.checkpoint.serde import Serializer, encode_exception
-from phalanx.errors import GraphBubbleUp, GraphInterrupt
+from phalanx.errors import GraphBubbleUp, GraphInterrupt, is_invalid_resume
 from phalanx.protocol.batch import BatchTask
 from phalanx.protocol.outcome import Outcome, OutcomeKind
 from phalanx.worker.attempt import Raised
@@ -47,5 +47,7 @@ def failure_outcome(
 def _kind_of(blueprint: Blueprint, task: BatchTask, ended: Raised) -> OutcomeKind:
     if ended.retry_after_s is not None:
         return OutcomeKind.RETRY
+    if is_invalid_resume(ended.error):
+        return OutcomeKind.INVALID_ANSWER
     handled = blueprint.nodes[task.node].policies.error_handler is not None
     return OutcomeKind.HANDED_OVER if handled and not isinstance(ended.error, GraphBubbleUp) else OutcomeKind.ERROR

@@ -87,9 +87,19 @@ def call_namespace(task: str, attempt: int, call: int) -> str:
     return f"{task}{NAMESPACE_SEPARATOR}{number}" if number else task
 
 
-def lasting(namespace: str) -> str:
-    """The place of a graph that keeps its state over runs: the nodes without the ids of their tasks."""
-    return NAMESPACE_SEPARATOR.join(part.partition(":")[0] for part in namespace.split(NAMESPACE_SEPARATOR))
+_TASKS_APART: Final = 1_000_000
+"""Of a number in a namespace, what tells the tasks of one node apart, rather than the calls of one task."""
+
+
+def lasting(namespace: str, nth: int = 0) -> str:
+    """The place of a graph that keeps its state over runs: the nodes without the ids of their tasks.
+
+    Args:
+        namespace: the place of the task that calls it.
+        nth: how many tasks of that node come before the task in its superstep: each has a state of its own.
+    """
+    place = NAMESPACE_SEPARATOR.join(part.partition(":")[0] for part in namespace.split(NAMESPACE_SEPARATOR))
+    return f"{place}{NAMESPACE_SEPARATOR}{nth * _TASKS_APART}" if nth else place
 
 
 def levels(namespace: str) -> tuple[str, ...]:

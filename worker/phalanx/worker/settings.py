@@ -15,6 +15,11 @@ BROKER_URL_VARIABLE: Final = "PHALANX_BROKER_URL"
 """The environment variable that names the broker, where it is another server."""
 
 
+def broker_of(url: str) -> str:
+    """The URL by which Celery knows a state server that is the broker too: it has a name of its own for sockets."""
+    return f"redis+socket://{url.removeprefix('unix://')}" if url.startswith("unix://") else url
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """Settings of one worker.
@@ -38,4 +43,4 @@ class WorkerSettings:
     @property
     def broker(self) -> str:
         """The broker's URL."""
-        return self.broker_url or self.url
+        return self.broker_url or broker_of(self.url)

@@ -14,7 +14,7 @@ from phalanx.runtime import ExecutionInfo, RunControl, Runtime, beat_nothing, wr
 from phalanx.types import Interrupt, StreamWriter
 from phalanx.worker.functions import UserFunction
 from phalanx.worker.injection import Wanted
-from phalanx.worker.lineage import Lineage, call_namespace, task_namespace
+from phalanx.worker.lineage import Lineage, call_namespace, lasting, task_namespace
 from phalanx.worker.questions import AnswerSchema, question_id
 from phalanx.worker.timeouts import Clockwork
 
@@ -67,6 +67,7 @@ class TaskContext:
         error: what an error handler is to handle.
         answers: to what it asks, in the order of its questions; it grows by an answer that was given without one.
         clockwork: the attempt's clocks, if its time is limited.
+        nth: how many tasks of its node come before it in the superstep.
     """
 
     run: RunContext
@@ -81,6 +82,7 @@ class TaskContext:
     error: NodeError | None = None
     answers: Sequence[object] = ()
     clockwork: Clockwork | None = None
+    nth: int = 0
     _asked: int = 0
     _called: int = 0
     _config: RunnableConfig | None = None
@@ -103,6 +105,7 @@ class TaskContext:
             batch.checkpoint_id,
             task.tries,
             task.first_try_at or began_at,
+            nth=task.nth,
         )
 
     @property
@@ -143,11 +146,15 @@ class TaskContext:
         """The task's place in its thread."""
         return task_namespace(self.run.lineage.namespace, self.node, self.task_id)
 
-    def next_call(self) -> str:
-        """The place of the graph that the task is about to call."""
+    def next_call(self) -> tuple[str, str]:
+        """The place of the graph that the task is about to call; and what it is if the graph's state lasts.
+
+        A state that lasts is that of all attempts of the task.
+        """
         with _COUNTING:
             call, self._called = self._called, self._called + 1
-        return call_namespace(self.namespace, self.attempt, call)
+        lasts = lasting(call_namespace(self.namespace, 1, call), self.nth)
+        return call_namespace(self.namespace, self.attempt, call), lasts
 
     def ask(self, value: object, response_schema: object) -> object:
         """The answer to the task's next question; see :func:`phalanx.types.interrupt`."""

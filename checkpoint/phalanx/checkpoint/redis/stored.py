@@ -102,7 +102,7 @@ def _writes_of(task_id: str, outcome: Outcome) -> Iterator[StoredWrite]:
     def order(index: int) -> tuple[object, ...]:
         return (*writes_sort_key(outcome.path, task_id), 1, index)
 
-    if outcome.kind in (OutcomeKind.ERROR, OutcomeKind.HANDED_OVER):
+    if outcome.kind in (OutcomeKind.ERROR, OutcomeKind.HANDED_OVER, OutcomeKind.INVALID_ANSWER):
         yield StoredWrite(order(-2), task_id, ERROR, outcome.error, is_error=True)
         if outcome.kind is OutcomeKind.HANDED_OVER:
             yield StoredWrite(order(-1), task_id, HANDED_OVER, outcome.error)
