@@ -33,8 +33,8 @@ demo: $(STAMP) ## Run a code census of Python's standard library on two local wo
 test: $(STAMP) ## Run the tests (the container ring is skipped where Docker is missing)
 	$(BIN)/pytest $(ARGS)
 
-differential: $(STAMP) ## Compare 50,000 random graphs with the installed langgraph (about half an hour)
-	PHALANX_DIFFERENTIAL_EXAMPLES=$${PHALANX_DIFFERENTIAL_EXAMPLES:-50000} $(BIN)/pytest tests/differential/test_random_graphs.py $(ARGS)
+differential: $(STAMP) ## Compare 50,000 random graphs and 25,000 random threads with the installed langgraph (about an hour)
+	PHALANX_DIFFERENTIAL_EXAMPLES=$${PHALANX_DIFFERENTIAL_EXAMPLES:-50000} $(BIN)/pytest tests/differential/test_random_graphs.py tests/differential/test_random_threads.py $(ARGS)
 
 reference: $(STAMP) ## Run the behaviour tests on the installed langgraph, to check what they say
 	PHALANX_TESTS_ON=langgraph $(BIN)/pytest tests/behaviour $(ARGS)

@@ -13,9 +13,9 @@ from tests.behaviour.drivers import Drive, thread
 from tests.behaviour.states import Update, Words, alone, says
 
 from phalanx.constants import START
-from phalanx.errors import UnknownInterruptError
+from phalanx.errors import EmptyInputError, UnknownInterruptError
 from phalanx.graph import StateGraph
-from phalanx.types import Interrupt, Send, interrupt
+from phalanx.types import Command, Interrupt, Send, interrupt
 
 NOBODY_S = "0123456789abcdef" * 2
 """An id of the right form that no question has."""
@@ -289,3 +289,24 @@ def test_a_schema_in_json_is_shown_and_not_checked(drive_kept: Drive) -> None:
     drive_kept.invoke(graph, {}, config)
 
     assert resume(drive_kept, graph, config, "text")["other"] == "text"
+
+
+@pytest.mark.rule("answer-3")
+@pytest.mark.ours_only("there, the graph starts with nothing and the answer is lost")
+def test_an_answer_to_a_thread_on_which_nothing_ran_is_refused(drive_kept: Drive) -> None:
+    graph, config = drive_kept.keeping(in_a_row(a="name?")), thread("nothing ran here")
+
+    with pytest.raises(EmptyInputError, match="nothing has run on this thread"):
+        drive_kept.invoke(graph, Command[str](resume="Ann"), config)
+
+    assert drive_kept.history(graph, config) == []
+
+
+@pytest.mark.rule("answer-3")
+@pytest.mark.ours_only("there, it is taken for an answer")
+def test_answers_are_addressed_by_ids_and_not_by_questions(drive_kept: Drive) -> None:
+    graph, config = drive_kept.keeping(in_a_row(a="name?")), thread("addressed by a question")
+    (question,) = drive_kept.invoke(graph, {}, config)["__interrupt__"]
+
+    with pytest.raises(TypeError, match="addressed by the ids of questions"):
+        drive_kept.invoke(graph, Command[str](resume={question: "Ann"}), config)

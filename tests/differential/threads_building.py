@@ -1,7 +1,7 @@
 """The graphs of random threads, built with either library."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Annotated, Any, Final
 
 from tests.differential.states import LibraryName, canonical, library
@@ -149,7 +149,7 @@ class Build:
         action.__annotations__ = acoroutine.__annotations__ = {}
         return acoroutine if node.waits else action
 
-    def _doing(self, name: str, node: Node, state: dict[str, Any]) -> Any:
+    def _doing(self, name: str, node: Node, state: dict[str, Any]) -> Generator[Any, dict[str, Any] | None, Any]:
         """What a node does: yields what the graph inside is to be given, and is sent what that returns."""
         full = self.inside + name
         self.notes.note(full, state)
@@ -161,8 +161,10 @@ class Build:
             elif step == "call" and node.inner is None:
                 continue
             elif step == "call":
+                result: dict[str, Any] | None
                 result = yield {"log": [f"to {full}"], "value": state.get("value", 0), "count": place}
-                heard.append(canonical({key: result.get(key) for key in ("log", "count")}) if result else "nothing")
+                kept = {key: result.get(key) for key in ("log", "count")} if result else "nothing"
+                heard.append(canonical(kept))
             elif not self.notes.healthy:
                 raise NodeFails(f"{full} fails")
         return self._written(name, node, state, heard)

@@ -6,10 +6,13 @@ otherwise is left out of it.
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tests.differential.threads_plans import NAMES, Act, Change, Thread
 from tests.differential.threads_running import Done, Looked
+
+_Where = tuple[str, Any, list[Any]]
+"""A namespace, a place in its history, and those of the graphs around it."""
 
 _POSITION: Final = re.compile(" <[^>]*>")
 
@@ -22,16 +25,16 @@ class Known:
         plan: the thread.
         answered: the checkpoints at which answers were given, by their place in the history.
         loose: those at which one was given without an id.
-        commanded: the checkpoints on which commands were given; ``forked`` those that are
-            copies made for one; ``led`` whether one led anywhere.
+        commanded: the checkpoints on which commands were given; ``led`` whether one led anywhere.
+        updated_inside: those at which the state of a graph inside was updated.
     """
 
     plan: Thread
     answered: set[int] = field(default_factory=set[int])
     loose: set[int] = field(default_factory=set[int])
     commanded: set[int] = field(default_factory=set[int])
-    forked: set[int] = field(default_factory=set[int])
     led: bool = False
+    updated_inside: set[int] = field(default_factory=set[int])
 
     def fitting(self, act: Act, mine: Looked, theirs: Looked) -> Act | None:
         """An act that is the same on both threads, or ``None`` if there is none."""
@@ -43,6 +46,8 @@ class Known:
         if act.do == "update":
             return self._update(act, mine)
         act = replace(act, inside=False)  # theirs begins with the first node of the graph inside
+        if act.do != "input" and len(mine.questions) != len(theirs.questions):
+            return None  # theirs still shows a question that was answered, if its node failed then, or asks it again
         if act.do != "input" and mine.foreign:
             return None  # theirs takes a graph inside whose state lasts for begun, and drops its input
         if act.do == "command" and not mine.ran:
@@ -59,11 +64,13 @@ class Known:
             if len(mine.questions) > 1:
                 return None
             act = replace(act, do="answer")  # theirs would give the last one again, to another question
+        if act.do in ("answer", "answers") and place in self.updated_inside:
+            act = replace(act, do="nothing")  # theirs runs the graph inside again, which may not ask any more
         if act.do in ("answer", "answers"):
             if self.led and place in self.commanded:
                 return None  # theirs does not show who asks
-            if len(mine.questions) != len(theirs.questions) or (mine.failed and place in self.answered):
-                return None  # theirs still shows a question that was answered, if its node failed then
+            if mine.failed and place in self.answered:
+                return None  # theirs takes the first answer again
             at = act.at or 0
             if old and (not mine.asked[at] or mine.ended[at] or place in self.answered):
                 # An answer to nobody goes on from there with theirs; what has finished runs again; and of several
@@ -73,28 +80,25 @@ class Known:
             self.answered.add(place)
             if act.do == "answer" or not mine.questions:
                 self.loose.add(place)
-        return self._command(act, place, newest) if act.do == "command" else act
+        return self._command(act, place) if act.do == "command" else act
 
-    def _command(self, act: Act, place: int, newest: int) -> Act | None:
+    def _command(self, act: Act, place: int) -> Act | None:
         if place in self.commanded:
             return None  # theirs forgets the first of two
+        if act.at is not None:
+            return act
         if self.plan.graph.nests:
             act = replace(act, gotos=())  # theirs does not show the tasks that it leads to
         self.led = self.led or bool(act.gotos)
         self.commanded.add(place)
-        if act.at is not None:
-            self.commanded.add(newest + 1)
-            self.forked.add(newest + 1)
         return act
 
     def _update(self, act: Act, mine: Looked) -> Act | None:
         """Theirs loses what has finished, unless the update is the end; of an older checkpoint, nobody takes it."""
         newest = len(mine.configs) - 1
+        if act.inside and mine.inner:
+            self.updated_inside.add(newest)
         commanded = newest in self.commanded
-        if newest in self.forked and (mine.finished or act.at == 0):
-            return None  # theirs has the command's update in the copy itself
-        if newest in self.forked:
-            return act
         ends = act.changes[0][0].node == "end" and act.changes[0][0].values is None
         if ends and commanded:
             return None
@@ -120,24 +124,25 @@ class Known:
     def comparable(self, snapshot: dict[str, Any], *, live: bool = False) -> dict[str, Any]:
         """A snapshot without what is known to differ."""
         tasks = [self._task(task) for task in snapshot["tasks"]]
-        asked = snapshot["interrupts"] if tasks == snapshot["tasks"] else []
-        namespace, at, around = snapshot["at"]
+        asked: list[str] = snapshot["interrupts"] if tasks == snapshot["tasks"] else []
+        namespace, at, around = cast("_Where", snapshot["at"])
         if not namespace and at in self.commanded:
             # Theirs does not show where a command leads that is an input.
             snapshot, tasks, asked = {**snapshot, "next": ()}, [], []
             if live and self.led:
                 snapshot["values"] = None
         # Theirs keeps in the outermost graph's address where a graph inside was, if a run was pointed to that one.
-        here = namespace, at, around if namespace else []
-        parents = snapshot["parents"] if namespace else []
-        above = snapshot["parent"] and (*snapshot["parent"][:2], here[2] and snapshot["parent"][2])
+        nowhere: list[Any] = []
+        above = cast("_Where | None", snapshot["parent"])
+        if above is not None:
+            above = (*above[:2], above[2] if namespace else nowhere)
         count = snapshot["count"] if asked else 0
         return {
             **snapshot,
             "count": count,
-            "at": here,
+            "at": (namespace, at, around if namespace else nowhere),
             "parent": above,
-            "parents": parents,
+            "parents": snapshot["parents"] if namespace else nowhere,
             "tasks": tasks,
             "interrupts": asked,
         }
@@ -145,10 +150,10 @@ class Known:
     def _task(self, task: dict[str, Any]) -> dict[str, Any]:
         state = task["state"]
         if isinstance(state, dict):
-            state = self.comparable(state)  # pyright: ignore[reportUnknownArgumentType]
+            state = self.comparable(cast("dict[str, Any]", state))
         # Theirs still shows a question that was answered, if its node failed then, or a breakpoint came next inside.
         stops = state is not None and any(graph.before or graph.after for graph in self.plan.graph.graphs[1:])
-        asked = task["interrupts"] if task["error"] is None and not stops else []
+        asked: list[str] = task["interrupts"] if task["error"] is None and not stops else []
         return {**task, "state": state, "interrupts": asked}
 
 

@@ -237,13 +237,15 @@ class _Maker:
 
     def _node(self, size: int, depth: int, *, unkept: bool) -> Node:
         inner = None
-        body = self.one(_BODIES)
+        body: tuple[Step, ...] = self.one(_BODIES)
         if depth < 3 and self.likely(self.odds.inner // (depth + 1)):
             inner = self._graph(self.random.randint(1, 2), depth + 1, unkept=unkept)
             body = self.one(_CALLS) if self.likely(50) else ()
-        body = tuple(step for step in body if step != "ask" or not unkept)  # such a question cannot be answered
+        if unkept:  # what is asked there cannot be answered
+            body = tuple(step for step in body if step != "ask")
         if self.likely(self.odds.fails) and (inner is None or body):
-            body = (*body, "fail") if self.likely(60) else ("fail", *body)
+            last = self.likely(60)
+            body = tuple[Step, ...]((*body, "fail") if last else ("fail", *body))
         packets, gotos = (self.some(lambda: self.random.randrange(size), 2) for _ in range(2))
         return Node(
             body,
@@ -260,24 +262,24 @@ class _Maker:
     def _act(self, size: int) -> Act:
         odds = self.odds
         at = self.random.randrange(8) if self.likely(odds.travel) else None
-        common = {"at": at, "inside": bool(odds.inner) and at is None and self.likely(6)}
+        act = Act(at=at, inside=bool(odds.inner) and at is None and self.likely(6))
         if self.likely(odds.updates):
-            return Act("update", changes=self._changes(size), **common)
+            return replace(act, do="update", changes=self._changes(size))
         stops = self._some_stops(size) if self.likely(odds.stops // 3) else ()
-        run = Act(
-            self.one(("answer", "answer", "answer", "answers", "answers", "answers", "nothing", "nothing", "input")),
-            self._values(),
-            self.some(lambda: self.random.randrange(size), 2),
-            self.some(lambda: self.random.randrange(4), 3, 1),
-            self.random.randrange(8),
-            **common,
+        act = replace(
+            act,
+            do=self.one(("answer", "answer", "answer", "answers", "answers", "answers", "nothing", "nothing", "input")),
+            values=self._values(),
+            gotos=self.some(lambda: self.random.randrange(size), 2),
+            answered=self.some(lambda: self.random.randrange(4), 3, 1),
+            answer=self.random.randrange(8),
             before=stops if self.likely(50) else (),
             after=stops,
             healthy=self.likely(60),
             way=self._way(),
             durability=self._durability(),
         )
-        return Act(**{**vars(run), "do": "command"}) if self.likely(odds.commands) else run
+        return replace(act, do="command") if self.likely(odds.commands) else act
 
     def _changes(self, size: int) -> tuple[tuple[Change, ...], ...]:
         steps = self.random.randint(1, 3) if self.likely(30) else 1

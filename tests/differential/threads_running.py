@@ -8,9 +8,9 @@ question by its place among those of the whole thread.
 import asyncio
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tests.differential.states import LibraryName, canonical, library
 from tests.differential.threads_building import ANSWERS, Build, Notes
@@ -69,6 +69,14 @@ class Looked:
         """A namespace with the positions of tasks for their ids."""
         return _TASK.sub(lambda found: ":" + self.tasks.get(found[1], "?"), namespace)
 
+    def sorted(self, questions: Any) -> list[Any]:
+        """What one task has asked; in which order graphs inside of it ask, is luck with theirs."""
+        return sorted(questions, key=lambda question: (str(question.value), self.interrupts.get(question.id, "?")))
+
+    def ids(self, snapshot: Any) -> list[str]:
+        """The ids of the questions of a snapshot."""
+        return [asked.id for task in snapshot.tasks for asked in self.sorted(task.interrupts)]
+
 
 @dataclass
 class Done:
@@ -124,7 +132,7 @@ class Running:
             else:
                 self._run(act, number, done)
         except Exception as error:
-            done.error = type(error).__name__, str(error).split("\n")[0]
+            done.error = type(error).__name__, str(error).split("\n")[0].replace(self.graph.name, "graph")
         done.ran = sorted(self.notes.ran)
         done.looked = self.looked = self.look()
         return done
@@ -226,9 +234,9 @@ class Running:
             for place, snapshot in enumerate(reversed(found)):
                 for number, task in enumerate(snapshot.tasks):
                     looked.tasks.setdefault(task.id, f"{place}.{number}")
-                    for turn, asked in enumerate(_sorted(task.interrupts)):
+                    for turn, asked in enumerate(sorted(task.interrupts, key=lambda asked: str(asked.value))):
                         label = f"{looked.place(namespace)} {place}.{number}.{turn}"
-                        looked.interrupts.setdefault(asked.id, label)
+                        looked.interrupts[asked.id] = label  # a graph inside comes later, and knows better
                     if task.state is not None:
                         todo.append((task.state["configurable"]["checkpoint_ns"], 0))
         for namespace, snapshots in raw.items():
@@ -247,18 +255,19 @@ class Running:
             }
             looked.histories |= {key: [view.snapshot(each) for each in part] for key, part in parts.items()}
         looked.configs = [each.config for each in history]
-        looked.asked = [_ids(each) for each in history]
+        looked.asked = [looked.ids(each) for each in history]
         looked.ended = [any(task.result is not None for task in each.tasks) for each in history]
         looked.ran = any(each.metadata["source"] == "loop" for each in history)
         if state is not None:
             looked.due = len(state.next)
             looked.finished = frozenset(task.name for task in state.tasks if task.result is not None)
-            looked.updated = (state.metadata or {}).get("source") in ("update", "fork")
+            metadata: dict[str, Any] = state.metadata or {}
+            looked.updated = metadata.get("source") in ("update", "fork")
             looked.begun = any(task.result is not None or task.error or task.interrupts for task in state.tasks)
-            looked.questions = _ids(state)
+            looked.questions = looked.ids(state)
             looked.failed = any(task.error is not None for task in state.tasks)
             looked.foreign, looked.alone = _foreign(state), _alone(state)
-            looked.inner = [task.state.config for task in state.tasks if task.state is not None and task.state.config]
+            looked.inner = [task.state.config for task in state.tasks if task.state is not None and task.state.metadata]
         return looked
 
     def _state(self, subgraphs: bool, config: Any = None) -> Any:
@@ -274,18 +283,9 @@ class Running:
         return self.loop.run(_all(self.graph.aget_state_history(config, **options)))
 
 
-def _sorted(questions: Any) -> list[Any]:
-    """What one task has asked; in which order graphs inside of it ask, is luck with theirs."""
-    return sorted(questions, key=lambda question: str(question.value))
-
-
-def _ids(snapshot: Any) -> list[str]:
-    return [asked.id for task in snapshot.tasks for asked in _sorted(task.interrupts)]
-
-
 def _foreign(snapshot: Any) -> bool:
     """Whether the state of a graph inside of a task is from before that task."""
-    here = snapshot.config["configurable"]
+    here: dict[str, Any] = snapshot.config["configurable"]
     namespace, identity = here.get("checkpoint_ns", ""), here.get("checkpoint_id")
     inside = [task.state for task in snapshot.tasks if task.state is not None and task.result is None]
     return any(
@@ -316,7 +316,7 @@ class View:
 
     def snapshot(self, snapshot: Any) -> dict[str, Any]:
         """A snapshot as plain data."""
-        metadata = snapshot.metadata or {}
+        metadata: dict[str, Any] = snapshot.metadata or {}
         return {
             "at": self._at(snapshot.config),
             "parent": self._at(snapshot.parent_config),
@@ -329,9 +329,12 @@ class View:
                 for namespace, identity in metadata.get("parents", {}).items()
             ),
             "tasks": [self._task(task) for task in snapshot.tasks],
-            "interrupts": [self.question(each) for task in snapshot.tasks for each in _sorted(task.interrupts)],
+            "interrupts": [each for task in snapshot.tasks for each in self._questions(task)],
             "count": len(snapshot.interrupts),
         }
+
+    def _questions(self, task: Any) -> list[str]:
+        return [self.question(each) for each in self.looked.sorted(task.interrupts)]
 
     def question(self, question: Any) -> str:
         """A question."""
@@ -340,10 +343,12 @@ class View:
     def shown(self, value: Any) -> str:
         """Something streamed or returned, as text."""
         if isinstance(value, dict):
-            return "{" + ", ".join(sorted(f"{key}: {self.shown(value[key])}" for key in value)) + "}"
+            items = cast("dict[str, Any]", value).items()
+            return "{" + ", ".join(sorted(f"{key}: {self.shown(item)}" for key, item in items)) + "}"
         if isinstance(value, (list, tuple)):
-            texts = [self.shown(each) for each in value]
-            return "[" + ", ".join(sorted(texts) if any(hasattr(each, "id") for each in value) else texts) + "]"
+            each = cast("Sequence[Any]", value)
+            texts = [self.shown(item) for item in each]
+            return "[" + ", ".join(sorted(texts) if any(hasattr(item, "id") for item in each) else texts) + "]"
         return self.question(value) if hasattr(value, "id") else repr(value)
 
     def _at(self, config: Any) -> Any:
@@ -365,7 +370,7 @@ class View:
             "name": task.name,
             "kind": task.path[0],
             "error": task.error and task.error.split(". ")[0].split("\\n")[0],
-            "interrupts": [self.question(each) for each in _sorted(task.interrupts)],
+            "interrupts": self._questions(task),
             "result": None if task.result is None else canonical(task.result),
             "state": state,
         }
@@ -376,18 +381,19 @@ def blocks(done: Done, deep: bool) -> dict[str, list[Any]]:
     view = View(done.looked, {})
     found: dict[str, list[Any]] = {}
     for namespace, mode, data in _with_namespaces(done.chunks, deep):
-        place = done.looked.place("|".join(namespace))
-        parts = found.setdefault(place, [[]])
+        parts = found.setdefault(done.looked.place("|".join(namespace)), [[]])
         if mode == "values" and "__interrupt__" not in data:
             parts += [view.shown(data), []]
         else:
             parts[-1].append(f"{mode} {view.shown(data)}")
-    for place, parts in found.items():
-        if "?" in place:  # several may have the same name
-            found[place] = sorted(text for part in parts for text in (part if isinstance(part, list) else [part]))
-        else:
-            found[place] = [sorted(part) if isinstance(part, list) else part for part in parts]
-    return found
+    return {place: _sorted(parts, unclear="?" in place) for place, parts in found.items()}
+
+
+def _sorted(parts: list[list[str] | str], *, unclear: bool) -> list[Any]:
+    """Sort what lies between values; or all, if ``unclear``, since several namespaces may have got one name."""
+    if unclear:
+        return sorted(str(text) for part in parts for text in (part if isinstance(part, list) else [part]))
+    return [sorted(map(str, part)) if isinstance(part, list) else part for part in parts]
 
 
 def _with_namespaces(chunks: list[Any], deep: bool) -> Iterator[Any]:

@@ -4,13 +4,16 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
 
 import operator
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, cast
 
 import pytest
 from tests.integration.keyspace import Keyspace
+from tests.support import wait_until
 from typing_extensions import TypedDict
 
 from phalanx.checkpoint.memory import InMemorySaver
@@ -18,6 +21,7 @@ from phalanx.checkpoint.redis import RedisSaver
 from phalanx.checkpoint.redis.thread_store import LASTING, PASSING
 from phalanx.config import RunnableConfig
 from phalanx.constants import START
+from phalanx.coordinator import cluster_loop
 from phalanx.coordinator.keeping import Keeping, KeepingElsewhere
 from phalanx.coordinator.messages import SaveWrites
 from phalanx.coordinator.opening import Place
@@ -251,3 +255,39 @@ def test_what_a_dead_coordinator_left_of_graphs_that_are_not_kept_goes_when_the_
     assert store.keys.writes("a:1", "i1") not in left
     assert store.keys.writes("b:2", "j1") in left
     assert keyspace.fields(store.keys.about) == {b"step\x00b:2\x00j1": b"1"}
+
+
+# --- time limits ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("last", [asks, fails], ids=["asked", "failed"])
+def test_the_time_limit_of_a_graph_that_has_ended_early_is_no_concern_of_those_beside_it(
+    cluster: InProcessCluster,
+    config: RunnableConfig,
+    monkeypatch: pytest.MonkeyPatch,
+    last: Callable[[State], State],
+) -> None:
+    """What they come to is heard of at once; here, nobody would look for it."""
+    monkeypatch.setattr(cluster_loop, "LOOK_EVERY_S", 1000.0)
+    over = threading.Event()
+
+    def waits(_: State) -> State:
+        assert over.wait(20)
+        return {"log": ["waited"]}
+
+    ended = inside(last)
+    ended.step_timeout = 0.2
+    builder = StateGraph(State)
+    builder.add_node("ended", ended)
+    builder.add_node("waits", waits)
+    builder.add_edge(START, "ended")
+    builder.add_edge(START, "waits")
+    graph = builder.compile(name=f"beside one that {last.__name__}").with_cluster(cluster)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run, graph, {}, config)
+        limit = time.monotonic() + 0.5
+        wait_until(lambda: time.monotonic() > limit, "the time limit to be over")
+        over.set()
+        result = running.result(timeout=10)
+
+    assert isinstance(result, ValueError) if last is fails else result["__interrupt__"]

@@ -29,7 +29,7 @@ class CheckpointAddress:
         if configurable.get("thread_id") is None:
             raise ValueError(
                 'a checkpointer needs to know the thread: pass config={"configurable": {"thread_id": "…"}} '
-                f"(got configurable keys: {', '.join(configurable) or 'none'})"
+                f"(got {'thread_id None' if 'thread_id' in configurable else 'no thread_id'})"
             )
         namespace = str(configurable.get("checkpoint_ns") or "")
         return cls(str(configurable["thread_id"]), namespace, get_checkpoint_id(config))

@@ -134,6 +134,7 @@ class ClusterLoop:
     run: Run = field(init=False)
     _root: Member = field(init=False)
     _owners: dict[str, Member] = field(default_factory=dict[str, Member])
+    _timed: dict[Member, None] = field(default_factory=dict[Member, None])  # those that may wait for a moment
     _log: logging.LoggerAdapter[logging.Logger] = field(init=False)
     _lease: Lease = field(init=False)
     _handout: HandOut = field(init=False)
@@ -284,6 +285,7 @@ class ClusterLoop:
         elif isinstance(order, Launch):
             self._owners[order.task.id] = member
             member.timers.add(order, time.monotonic())
+            self._timed[member] = None
         elif isinstance(order, WarnOfJoin):
             tell_of_join(self._observer_of(member), member.blueprint, order)
 
@@ -296,6 +298,7 @@ class ClusterLoop:
         nodes = member.blueprint.nodes
         tell_of_step(self._observer_of(member), order)
         member.timers.begin(member.blueprint.step_timeout_s, time.monotonic())
+        self._timed[member] = None
         member.dispatching = True
         loose = member.context.lineage.loose.take()
         for task in order.tasks:
@@ -324,7 +327,7 @@ class ClusterLoop:
         except Exception as error:  # the input does not fit, or what was stored cannot be read
             yield from self._tell(member, _failed_attempt(member, launch, error), worker=None)
             return
-        member.inside.append(inside)
+        member.inside[inside] = None
         yield from self._advance(inside, orders)
 
     def _open_inside(
@@ -393,7 +396,7 @@ class ClusterLoop:
         for each in member.family():
             each.keeping.end_inside(self._lease)
         assert member.above is not None
-        member.above.member.inside.remove(member)
+        del member.above.member.inside[member]
 
     def _came_to(self, above: Above, output: object) -> Iterator[Emit]:
         """A node's graph has run: make writes of what it came to. Paths are the user's code, and follow in a worker."""
@@ -450,8 +453,9 @@ class ClusterLoop:
 
     def _check_times(self, now: float) -> Iterator[Emit]:
         """Launch what is due, and end what has taken too long."""
-        for member in [*self._root.family()]:
-            if member.ended or not member.timers.running:
+        self._timed = {each: None for each in self._timed if each.timers.running and not each.ended}
+        for member in [*self._timed]:
+            if member.ended:  # with one before it
                 continue
             if member.timers.out_of_time(now):
                 yield from self._out_of_time(member)
@@ -541,7 +545,7 @@ class ClusterLoop:
     def _patience_s(self, now: float) -> float:
         """How long to wait for a doorbell before there is something else to do."""
         longest_s = BLOCK_S if self._handout.flights else BLOCK_S / 4
-        due = [member.timers.next_in(now) for member in self._root.family() if member.timers.running]
+        due = [member.timers.next_in(now) for member in self._timed if not member.ended]
         return min([longest_s, *(each for each in due if each is not None)])
 
     def _named(self, ring: bytes) -> list[str]:

@@ -12,7 +12,7 @@ from phalanx.coordinator.plan import Task
 from phalanx.coordinator.state import GraphState, NextVersion
 from phalanx.errors import EmptyInputError, InvalidUpdateError
 from phalanx.protocol.names import INPUT
-from phalanx.types import Command, Send, Update
+from phalanx.types import Command, Interrupt, Send, Update
 from phalanx.worker.blueprint import Blueprint
 
 _ID_START: Final = "00000000-0000-0000-0000-"
@@ -65,11 +65,15 @@ def check_command(command: "Command[str]", *, kept: bool) -> None:
     if command.resume is not None:
         if not kept:
             raise RuntimeError(
-                "Cannot use Command(resume=...) without checkpointer: no thread is kept that could have asked"
+                "Cannot use Command(resume=...) without checkpointer: no thread is kept that could have asked; compile "
+                "with a checkpointer, or on a cluster pass a thread_id"
             )
+        keys = cast("dict[object, object]", command.resume) if isinstance(command.resume, dict) else {}
+        if any(isinstance(key, Interrupt) for key in keys):
+            raise TypeError("answers are addressed by the ids of questions: Command(resume={interrupt.id: answer})")
     elif not says_more(command):
         raise EmptyInputError(
-            "Received an empty Command as input: give it an update, a goto, an answer, or several of them"
+            "Received an empty Command as input: give it an update, a goto, or an answer (None is none)"
         )
 
 

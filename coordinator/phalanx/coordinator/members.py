@@ -69,7 +69,7 @@ class Member:
     Attributes:
         graphs: the nodes that are graphs, by name.
         above: the task that it belongs to; ``None`` for the outermost run.
-        inside: the runs that belong to tasks of this one.
+        inside: the runs that belong to tasks of this one, in the order in which they were begun.
         dispatching: whether its tasks are being given out just now.
         ended: whether it has come to its end.
     """
@@ -81,7 +81,7 @@ class Member:
     batches: BatchMaker
     lane: Lane
     above: "Above | None" = None
-    inside: "list[Member]" = field(default_factory=lambda: list[Member]())
+    inside: "dict[Member, None]" = field(default_factory=lambda: dict[Member, None]())
     timers: Timers = field(default_factory=Timers)
     dispatching: bool = False
     ended: bool = False
@@ -135,6 +135,3 @@ class Above:
     @property
     def task(self) -> Task:
         return self.launch.task
-
-
-NOBODY: Final[Mapping[str, Any]] = {}

@@ -134,6 +134,11 @@ class Run:
             check_command(command, kept=self.settings.kept)
             if self.state.versions:
                 return self._go_on_with(command, stamp)
+            if command.resume is not None:
+                raise EmptyInputError(
+                    f"Received an answer, and nothing has run on this thread of {self.blueprint.called} that could have "
+                    f"asked; is the thread_id right?"
+                )
         abandoned = [TaskWrites(task.path, task.name, task.triggers, ()) for task in self.plan()]
         first = TaskWrites((), INPUT, (), self.input_writes(given))
         changed = apply_writes(self.blueprint, self.state, [*abandoned, first], self.settings.next_version)
@@ -154,32 +159,40 @@ class Run:
         """
         if command.resume is not None:
             self.answers = match_answers(command.resume, self.plan(), self._asked(), again=self.beginning.again)
-        orders = self._fork(stamp)
+        writes: Sequence[Update] = ()
         if says_more(command):
             if self.blueprint.command_writes is None:
                 raise InvalidUpdateError(
                     f"{self.blueprint.called} takes no Command as input: its blueprint has no command_writes"
                 )
             writes = self.blueprint.command_writes(command)
+        orders = self._fork(stamp, writes)
+        if writes and not orders:
             self._apply_command(writes)
-            if writes:
-                pseudo_task = command_task(len(self.pending.commands))
-                orders.append(SaveWrites(self.position.checkpoint_id, pseudo_task, writes))
+            pseudo_task = command_task(len(self.pending.commands))
+            orders.append(SaveWrites(self.position.checkpoint_id, pseudo_task, writes))
         return [*orders, *self._go_on()]
 
-    def _fork(self, stamp: Stamp) -> list[Order]:
-        """Begin with a copy of an older checkpoint, if that is how the run begins; its tasks are new ones then."""
+    def _fork(self, stamp: Stamp, command: Sequence[Update] = ()) -> list[Order]:
+        """Begin with a copy of an older checkpoint, if that is how the run begins; its tasks are new ones then.
+
+        Args:
+            command: what a command writes, which is in the copy then.
+        """
         if not self.beginning.fork:
             return []
         old, before = self.position, self.plan()
         if self.beginning.latest and not before:
             return []
         self.pending = NOTHING_PENDING
+        self._apply_command(command)
         elsewhere = old.namespace != self.namespace
         commit = self._commit("fork", stamp, frozenset(self.state.versions) if elsewhere else frozenset())
+        copies = {task.path: task for task in self.plan()}
         self.moved = {
             task_namespace(old.namespace, was.name, was.id): task_namespace(self.namespace, now.name, now.id)
-            for was, now in zip(before, self.plan(), strict=True)
+            for was in before
+            if (now := copies.get(was.path)) is not None
         }
         return [commit]
 

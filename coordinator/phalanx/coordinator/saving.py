@@ -17,23 +17,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from phalanx.channels.base import MISSING
 from phalanx.checkpoint.base import BaseCheckpointSaver, ChannelVersions
+from phalanx.constants import START
 from phalanx.coordinator.messages import Commit, SaveWrites
 from phalanx.coordinator.recorder import Recorder
 from phalanx.coordinator.saver_access import PutArguments, PutWritesArguments, SaverAccess
 from phalanx.coordinator.state import GraphState
 from phalanx.errors import UnserializableError
-from phalanx.types import Durability, Update
+from phalanx.protocol import names
+from phalanx.types import Durability, Send, Update
 
 MOST_AHEAD: Final = 64
 """How many things a run may have handed to its saver that are not stored yet."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Frozen:
-    """A value that waits to be stored, encoded."""
+    """A value that waits to be stored, encoded.
+
+    Attributes:
+        thawed: the value again, once it was wanted: nodes never see it, so nobody changes it.
+    """
 
     typed: object
+    thawed: object = MISSING
 
     @classmethod
     def of(cls, value: object, saver: BaseCheckpointSaver) -> object:
@@ -46,7 +54,9 @@ class _Frozen:
 def _thawed(value: object, saver: BaseCheckpointSaver) -> object:
     if not isinstance(value, _Frozen):
         return value
-    return saver.serde.loads_typed(cast("tuple[str, bytes]", value.typed))
+    if value.thawed is MISSING:
+        value.thawed = saver.serde.loads_typed(cast("tuple[str, bytes]", value.typed))
+    return value.thawed
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +92,31 @@ def explained(
 ) -> UnserializableError:
     """The error of a value that cannot be stored, saying whose and which it is."""
     if isinstance(order, SaveWrites):
-        values = [(f"node {order.task.name!r}, state key {key!r}", value) for key, value in order.writes]
+        values = [(_of_node(order.task.name, key, value), value) for key, value in order.writes]
     else:
-        values = [(f"state key {key!r}", state.channels[key].transfer()) for key in sorted(order.changed)]
+        values = [(_of_input(key), state.channels[key].transfer()) for key in sorted(order.changed)]
     for where, value in values:
         try:
             saver.serde.dumps_typed(value)
         except UnserializableError as found:
             return UnserializableError(found.type_name, found.path, found.hint, where)
     return error
+
+
+def _of_node(node: str, key: str, value: object) -> str:
+    match key:
+        case names.INTERRUPT:
+            return f"what node {node!r} asks"
+        case names.RESUME:
+            return f"the answer to node {node!r}"
+        case names.TASKS:
+            return f"node {node!r}, the argument of its Send to {cast('Send', value).node!r}"
+        case _:
+            return f"node {node!r}, state key {key!r}"
+
+
+def _of_input(key: str) -> str:
+    return "the run's input" if key == START else f"state key {key!r}"
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from phalanx.coordinator.saver_access import SaverAccess, SaverHere, SaverOnLoop
 from phalanx.pregel.nested import nested_graph
 from phalanx.pregel.snapshot import TaskStates, no_snapshot, planned_tasks, snapshot_of
 from phalanx.types import StateSnapshot
-from phalanx.worker.lineage import NAMESPACE_SEPARATOR, lasting, task_namespace
+from phalanx.worker.lineage import NAMESPACE_SEPARATOR, lasting, node_names, task_namespace
 from phalanx.worker.run_task import run_to_end
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class ThreadView:
         namespace = str(config.get("configurable", {}).get("checkpoint_ns") or "")
         if not namespace:
             return cls(graph, config)
-        names = [part for part in lasting(namespace).split(NAMESPACE_SEPARATOR) if not part.isdigit()]
+        names = node_names(namespace)
         inside = graph_inside(graph, names)
         if inside is None:
             known = [name for name, _ in graph.get_subgraphs(recurse=True)]

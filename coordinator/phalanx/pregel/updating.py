@@ -152,7 +152,9 @@ class _Superstep:
                 f"Received no input writes for {self.blueprint.input_channels}: as {INPUT}, the values are the input"
             )
         writes = self.run.input_writes(values)
-        changed = apply_writes(self.blueprint, self.run.state, [TaskWrites((), INPUT, (), writes)], self.next_version)
+        changed = self._take_commands()
+        first = TaskWrites((), INPUT, (), writes)
+        changed |= apply_writes(self.blueprint, self.run.state, [first], self.next_version)
         return await self._commit("input", changed, self._here)
 
     async def _clear(self) -> RunnableConfig:
@@ -207,6 +209,10 @@ class _Superstep:
     def _named(self, update: StateUpdate, *, alone: bool) -> StateUpdate:
         """The update with the node it is made for."""
         if update.as_node is not None:
+            if update.as_node == END:
+                raise InvalidUpdateError(
+                    f"Node {END} does not exist: as {END}, the values are None, and what is due ends"
+                )
             if update.as_node not in self.blueprint.nodes:
                 visible = ", ".join(name for name, node in self.blueprint.nodes.items() if not node.hidden)
                 raise InvalidUpdateError(

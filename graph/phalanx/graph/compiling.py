@@ -158,6 +158,14 @@ def _with_defaults(builder: "StateGraph[Any, Any, Any, Any]") -> dict[str, NodeS
 # --- what compile() was asked for -------------------------------------------------------------------------------------
 
 
+def _hint_for(checkpointer: object) -> str:
+    if isinstance(checkpointer, type):
+        return "; call the class"
+    if hasattr(checkpointer, "__enter__") or hasattr(checkpointer, "__aenter__"):
+        return "; enter it first: with … as saver"
+    return ""
+
+
 def saver_of(checkpointer: object) -> BaseCheckpointSaver | bool | None:
     """What ``compile`` was given to keep threads with.
 
@@ -169,7 +177,7 @@ def saver_of(checkpointer: object) -> BaseCheckpointSaver | bool | None:
     if isinstance(checkpointer, type) or not hasattr(checkpointer, "get_tuple"):
         raise TypeError(
             f"Invalid checkpointer provided. Expected a saver (such as InMemorySaver()), True, False or None, "
-            f"got {checkpointer!r} of type {type(checkpointer).__name__}"
+            f"got {checkpointer!r} of type {type(checkpointer).__name__}{_hint_for(checkpointer)}"
         )
     return cast("BaseCheckpointSaver", checkpointer)
 

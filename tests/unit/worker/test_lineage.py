@@ -14,6 +14,7 @@ from phalanx.worker.lineage import (
     levels,
     lineage_from_plain,
     lineage_to_plain,
+    node_names,
     task_namespace,
 )
 
@@ -78,3 +79,19 @@ def test_what_nobody_keeps_is_kept_by_no_worker() -> None:
 
     assert there.saver is None
     assert there.before is None
+
+
+@pytest.mark.parametrize(
+    ("namespace", "names"),
+    [
+        ("node:1-2", ["node"]),
+        ("node:1-2|1", ["node"]),
+        ("1:1-2|1|2:3", ["1", "2"]),
+        ("node:1|1000|inner:2|3", ["node", "inner"]),
+        ("node|inner", ["node", "inner"]),
+        ("1", ["1"]),
+        ("node|2000000", ["node"]),
+    ],
+)
+def test_a_namespace_leads_through_nodes_whatever_they_are_called(namespace: str, names: list[str]) -> None:
+    assert node_names(namespace) == names

@@ -2,7 +2,7 @@
 
 from phalanx.errors import CorruptDataError
 from phalanx.worker.blueprint import Blueprint
-from phalanx.worker.lineage import NAMESPACE_SEPARATOR, lasting
+from phalanx.worker.lineage import node_names
 
 
 def blueprint_at(blueprint: Blueprint, namespace: str) -> Blueprint:
@@ -14,10 +14,8 @@ def blueprint_at(blueprint: Blueprint, namespace: str) -> Blueprint:
     if not namespace:
         return blueprint
     inside = blueprint
-    for part in lasting(namespace).split(NAMESPACE_SEPARATOR):
-        if part.isdigit():  # one of several calls
-            continue
-        node = inside.nodes.get(part)
+    for name in node_names(namespace):
+        node = inside.nodes.get(name)
         found = getattr(node.actions[0].source, "blueprint", None) if node is not None and node.actions else None
         if not isinstance(found, Blueprint):
             raise CorruptDataError(f"{blueprint.called} has no graph inside at {namespace!r}")

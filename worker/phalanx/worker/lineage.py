@@ -102,6 +102,16 @@ def lasting(namespace: str, nth: int = 0) -> str:
     return f"{place}{NAMESPACE_SEPARATOR}{nth * _TASKS_APART}" if nth else place
 
 
+def node_names(namespace: str) -> list[str]:
+    """The nodes that a namespace leads through. A number behind a node says which of several calls it is."""
+    names: list[str] = []
+    for part in namespace.split(NAMESPACE_SEPARATOR):
+        node, named, _ = part.partition(":")
+        if named or not names or not part.isdigit():
+            names.append(node)
+    return names
+
+
 def levels(namespace: str) -> tuple[str, ...]:
     """The namespace as streams show it: one part for each graph in a graph."""
     return tuple(namespace.split(NAMESPACE_SEPARATOR)) if namespace else ()

@@ -60,6 +60,11 @@ class PostgresSaver(SqlSaver):
         retention: Retention = KEEP_ALL,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        if isinstance(conn, str):
+            raise TypeError(
+                "PostgresSaver takes a connection or a pool; got a text. For one: "
+                "with PostgresSaver.from_conn_string(text) as saver"
+            )
         parameters = conn.info.get_parameters() if isinstance(conn, Connection) else cast("str", conn.conninfo)
         super().__init__(place_of(parameters), POSTGRES, Settings(serde, retention, clock))
         self.conn: Final = conn

@@ -42,6 +42,11 @@ class SqliteSaver(SqlSaver):
         retention: Retention = KEEP_ALL,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        if not isinstance(conn, sqlite3.Connection):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(
+                f"SqliteSaver takes a connection; got {conn!r}. For a path: "
+                f"with SqliteSaver.from_conn_string(path) as saver"
+            )
         super().__init__("the given SQLite connection", SQLITE, Settings(serde, retention, clock))
         self.conn: Final = conn
         self._lock = threading.RLock()
