@@ -193,7 +193,7 @@ def test_a_coordinator_that_is_killed_while_a_task_of_a_graph_runs_loses_nothing
     assert noted(tmp_path) == {"plan": 1, "first": 4, "waits": 4, "last": 4, "end": 1}
 
 
-@pytest.mark.parametrize("commits", [6, 12, 19, 23])
+@pytest.mark.parametrize("commits", [6, 14, 23])
 def test_a_coordinator_that_is_killed_between_the_commits_of_a_graph_and_of_the_one_around_it_loses_nothing(
     serving: Serving, tmp_path: Path, commits: int
 ) -> None:

@@ -63,7 +63,7 @@ def test_other_threads_are_free_and_the_thread_is_when_the_run_has_ended(drive_k
     with ThreadPoolExecutor() as pool:
         first = pool.submit(drive_kept.invoke, graph, {"words": []}, thread("one"))
         assert gate.inside.wait(30)
-        other = pool.submit(drive_kept.invoke, graph, {"words": []}, thread("another"))
+        other = pool.submit(drive_kept.invoke, graph, {"words": []}, thread("beside"))
         gate.open.set()
         assert first.result() == other.result()
 

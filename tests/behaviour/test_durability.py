@@ -89,7 +89,7 @@ def test_a_run_that_fails_or_asks_is_stored_so_that_it_can_go_on(drive: Drive, d
     drive.invoke(graph, {"words": []}, thread("t"), durability=durability)
     asked = drive.get_state(graph, thread("t"))
 
-    result = drive.invoke(graph, Command(resume="answer"), thread("t"), durability=durability)
+    result = drive.invoke(graph, Command[str](resume="answer"), thread("t"), durability=durability)
 
     assert [question.value for question in asked.interrupts] == ["what?"]
     assert result["words"] == ["a", "answer", "b"]

@@ -256,7 +256,11 @@ def not_kept(asker: StateGraph[Any]) -> Any:
 
 def called(asker: StateGraph[Any]) -> Any:
     graph = asker.compile()
-    return lambda _: graph.invoke({})
+
+    def calls(_: State) -> Any:
+        return graph.invoke({})
+
+    return calls
 
 
 @pytest.mark.parametrize("inside", [not_kept, called])
@@ -362,7 +366,7 @@ def test_coroutine_nodes_in_a_graph(cluster: InProcessCluster) -> None:
     Plot(make, stride=2).check(cluster)
 
 
-@pytest.mark.parametrize("moments", [7, 9, 13])
+@pytest.mark.parametrize("moments", [7, 13])
 def test_one_coordinator_after_the_other_dies_and_the_run_still_comes_to_its_end(
     cluster: InProcessCluster, moments: int
 ) -> None:

@@ -88,7 +88,7 @@ def test_a_stale_token_renews_releases_and_deletes_nothing(keyspace: Keyspace) -
 def test_a_thread_without_a_lease_is_nobodys(keyspace: Keyspace) -> None:
     store = keyspace.thread()
     with pytest.raises(StaleLeaseError):
-        store.renew(Lease("a", 1), "", "c")
+        store.renew(Lease("a", 1), "c")
     assert not keyspace.names()
 
 

@@ -68,8 +68,9 @@ def check_command(command: "Command[str]", *, kept: bool) -> None:
                 "Cannot use Command(resume=...) without checkpointer: no thread is kept that could have asked; compile "
                 "with a checkpointer, or on a cluster pass a thread_id"
             )
-        keys = cast("dict[object, object]", command.resume) if isinstance(command.resume, dict) else {}
-        if any(isinstance(key, Interrupt) for key in keys):
+        answers = cast("object", command.resume)
+        addressed = cast("dict[object, object]", answers) if isinstance(answers, dict) else {}
+        if any(isinstance(key, Interrupt) for key in addressed):
             raise TypeError("answers are addressed by the ids of questions: Command(resume={interrupt.id: answer})")
     elif not says_more(command):
         raise EmptyInputError(

@@ -6,7 +6,7 @@ others. It becomes a run of its own beside the one it belongs to, whose tasks go
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, cast
+from typing import Protocol, cast
 
 from phalanx.checkpoint.base import BaseCheckpointSaver
 from phalanx.coordinator.batches import BatchMaker

@@ -136,8 +136,8 @@ class Run:
                 return self._go_on_with(command, stamp)
             if command.resume is not None:
                 raise EmptyInputError(
-                    f"Received an answer, and nothing has run on this thread of {self.blueprint.called} that could have "
-                    f"asked; is the thread_id right?"
+                    f"Received an answer, and nothing has run on this thread of {self.blueprint.called} that could "
+                    f"have asked; is the thread_id right?"
                 )
         abandoned = [TaskWrites(task.path, task.name, task.triggers, ()) for task in self.plan()]
         first = TaskWrites((), INPUT, (), self.input_writes(given))

@@ -98,9 +98,7 @@ def test_ids_become_text_and_what_is_left_out_is_empty(configurable: dict[str, A
 
 
 def test_without_a_thread_the_error_says_what_to_pass_and_what_was_there() -> None:
-    with pytest.raises(
-        ValueError, match=r"'configurable': |\"configurable\": .*thread_id.*got no thread_id"
-    ):
+    with pytest.raises(ValueError, match=r"'configurable': |\"configurable\": .*thread_id.*got no thread_id"):
         CheckpointAddress.of({"configurable": {"user": 1}})
     with pytest.raises(ValueError, match="got no thread_id"):
         CheckpointAddress.of({})
