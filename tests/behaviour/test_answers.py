@@ -4,6 +4,9 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportTypedDictNotRequiredAccess=false
 
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from threading import Event
 from typing import Any
 
 import pytest
@@ -310,3 +313,48 @@ def test_answers_are_addressed_by_ids_and_not_by_questions(drive_kept: Drive) ->
 
     with pytest.raises(TypeError, match="addressed by the ids of questions"):
         drive_kept.invoke(graph, Command[str](resume={question: "Ann"}), config)
+
+
+@pytest.mark.rule("answer-6")
+@pytest.mark.ours_only("there the answer goes to the first question of the task")
+def test_an_answer_reaches_its_question_when_an_earlier_one_was_swallowed(drive_kept: Drive) -> None:
+    def node(_: Words) -> Update:
+        try:
+            extra = interrupt("something else?")
+        except Exception:  # what stops the node is an exception, and this swallows it
+            extra = "nothing"
+        return {"words": [extra, interrupt("what?")]}
+
+    graph, config = drive_kept.keeping(alone(node)), thread("swallowed")
+    known = ids(drive_kept.invoke(graph, {}, config))
+
+    assert [*known] == ["what?"]
+    assert resume(drive_kept, graph, config, {known["what?"]: "this"})["words"] == ["nothing", "this"]
+
+
+@pytest.mark.rule("answer-6")
+@pytest.mark.ours_only("there answers go to the questions in the order in which they were asked")
+def test_questions_asked_in_threads_are_answered_one_by_one_whichever_shows_first(drive_kept: Drive) -> None:
+    def node(_: Words) -> Update:
+        second_has_asked = Event()
+
+        def first() -> Any:
+            second_has_asked.wait(30)
+            return interrupt("first?")
+
+        def second() -> Any:
+            try:
+                return interrupt("second?")
+            finally:
+                second_has_asked.set()
+
+        with ThreadPoolExecutor() as pool:
+            asking = [pool.submit(copy_context().run, ask) for ask in (first, second)]
+            return {"words": [answer.result() for answer in asking]}
+
+    graph, config = drive_kept.keeping(alone(node)), thread("in threads")
+    shown = drive_kept.invoke(graph, {}, config)
+    then = resume(drive_kept, graph, config, "one")
+
+    assert (asked(shown), asked(then)) == (["first?"], ["second?"])
+    assert resume(drive_kept, graph, config, "two")["words"] == ["one", "two"]

@@ -66,3 +66,39 @@ def test_the_recursion_limit_says_what_was_still_due(drive: Drive) -> None:
     with pytest.raises(GraphRecursionError) as caught:
         drive.invoke(compiled(chain("a", "b", "c")), {}, {"recursion_limit": 2})
     assert any("Nodes still due" in note and "c" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.rule("channel-6")
+def test_writes_of_a_superstep_that_was_given_up_are_no_part_of_a_delta_channel(drive_kept: Drive) -> None:
+    failing = [True]
+
+    def good(state: Kinds) -> Update:
+        return {"log": [f"after {state['seen']}"]}
+
+    def fails_once(_: Kinds) -> None:
+        if failing:
+            failing.clear()
+            raise OSError("gone")
+
+    builder = StateGraph(Kinds)
+    builder.add_node("good", good)
+    builder.add_node("fails", fails_once)
+    builder.add_edge(START, "good")
+    builder.add_edge(START, "fails")
+    graph, config = drive_kept.keeping(builder), thread("given up")
+    with pytest.raises(OSError, match="gone"):
+        drive_kept.invoke(graph, {"seen": "one"}, config)
+
+    assert drive_kept.invoke(graph, {"seen": "two"}, config)["log"] == ["after two"]
+    assert drive_kept.get_state(graph, config).values["log"] == ["after two"]
+
+
+@pytest.mark.rule("channel-6")
+def test_writes_after_a_checkpoint_are_no_part_of_a_delta_channel_in_its_copy(drive_kept: Drive) -> None:
+    graph, config = drive_kept.keeping(kinds()), thread("copied")
+    drive_kept.invoke(graph, {"seen": "nothing"}, config)
+    first = drive_kept.history(graph, config)[-1]
+
+    assert drive_kept.invoke(graph, None, first.config)["log"] == ["a", "b", "c"]
+    assert drive_kept.get_state(graph, config).values["log"] == ["a", "b", "c"]
+    assert drive_kept.invoke(graph, {}, config)["log"] == ["a", "b", "c", "a", "b", "c"]

@@ -10,6 +10,7 @@ import pytest
 from tests.support import wait_until
 from typing_extensions import TypedDict
 
+from phalanx.checkpoint.memory import InMemorySaver
 from phalanx.checkpoint.redis import thread_store
 from phalanx.config import RunnableConfig
 from phalanx.constants import END, START
@@ -90,3 +91,25 @@ def test_a_run_of_many_short_supersteps_keeps_its_thread(cluster: InProcessClust
         finally:
             rounds.enough.set()
         assert running.result(timeout=30)["rounds"] == rounds.done
+
+
+@pytest.mark.parametrize("own_saver", [False, True], ids=["kept by the cluster", "kept by the graph's saver"])
+def test_a_thread_that_is_driven_is_not_updated(cluster: InProcessCluster, own_saver: bool) -> None:
+    rounds = Rounds()
+    saver = InMemorySaver() if own_saver else None
+    graph: CompiledStateGraph[Any] = rounds.plain().compile(name=f"updated {own_saver}", checkpointer=saver)
+    config: RunnableConfig = {"configurable": {"thread_id": f"updated-{uuid.uuid4()}"}, "recursion_limit": 100_000}
+    on_cluster = graph.with_cluster(cluster)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(on_cluster.invoke, {}, config)
+        try:
+            wait_until(lambda: rounds.done, "the first round")
+            with pytest.raises(ThreadBusyError):
+                on_cluster.update_state(config, {"rounds": -1})
+        finally:
+            rounds.enough.set()
+        assert running.result(timeout=30)["rounds"] == rounds.done
+    on_cluster.update_state(config, {"rounds": -1})
+
+    assert on_cluster.get_state(config).values["rounds"] == -1

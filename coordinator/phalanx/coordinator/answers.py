@@ -15,7 +15,10 @@ from phalanx.coordinator.plan import Task
 from phalanx.errors import UnknownInterruptError
 from phalanx.types import Interrupt
 from phalanx.worker.lineage import task_namespace
-from phalanx.worker.questions import question_id
+from phalanx.worker.questions import NOT_ANSWERED, is_answer, question_id
+
+MOST_PASSED_OVER: Final = 64
+"""Questions of one task that may be asked, and not shown, before one that is shown."""
 
 _ID: Final = re.compile("[0-9a-f]{32}")
 
@@ -110,12 +113,21 @@ def open_questions(task: Task, asked: Asked, *, again: bool = False) -> Sequence
         return questions
     if task.id in asked.finished:
         return ()
-    answered = {_own_id(task, asked, number) for number in range(len(asked.answers.get(task.id, ())))}
+    known = asked.answers.get(task.id, ())
+    answered = {_own_id(task, asked, number) for number, answer in enumerate(known) if is_answer(answer)}
     return [question for question in questions if question.id not in answered]
 
 
 def _own_id(task: Task, asked: Asked, number: int) -> str:
     return question_id(task_namespace(asked.namespace, task.name, task.id), number)
+
+
+def _with_answer(known: Sequence[object], number: int, answer: object) -> Sequence[object]:
+    """A task's answers, with one more: what was answered after it is asked again, unless it was only passed over."""
+    if number >= len(known):
+        return [*known, *[NOT_ANSWERED] * (number - len(known)), answer]
+    after = () if is_answer(known[number]) else known[number + 1 :]
+    return [*known[:number], answer, *after]
 
 
 def _matched(
@@ -128,14 +140,15 @@ def _matched(
         known = asked.answers.get(task.id, ())
         if task.id in asked.finished and not again:
             continue
-        for number in range(len(known) + 1):
+        inside = {question.id for question in asked.questions.get(task.id, ())} & given.keys()
+        most = len(known) + (MOST_PASSED_OVER if inside else 1)
+        for number in range(most):
             identity = _own_id(task, asked, number)
             if identity in given:
-                own[task.id] = [*known[:number], given[identity]]
+                own[task.id] = _with_answer(known, number, given[identity])
                 concerned.add(task.id)
                 left.discard(identity)
                 break
-        inside = {question.id for question in asked.questions.get(task.id, ())} & given.keys()
         if inside:
             concerned.add(task.id)
             left -= inside

@@ -198,13 +198,17 @@ class Cluster:
         return self._connections.roster.alive()
 
     @contextmanager
-    def alone_on(self, config: RunnableConfig) -> Generator[None, None, None]:
+    def alone_on(self, config: RunnableConfig, saver: BaseCheckpointSaver) -> Generator[None, None, None]:
         """Keep a thread to oneself, to change its state from outside.
+
+        Args:
+            config: addresses the thread.
+            saver: the one that keeps it.
 
         Raises:
             ThreadBusyError: a run drives it.
         """
-        store = ThreadStore(self._connections.client, self.saver.keys(_thread_of(config)), 0)
+        store = self._store(config, Place(_thread_of(config)), saver, "")
         lease = store.acquire(f"update-{uuid.uuid4()}")
         try:
             yield

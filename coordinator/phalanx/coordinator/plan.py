@@ -131,7 +131,7 @@ def due_triggers(node: Node, state: GraphState) -> tuple[str, ...]:
     return tuple(
         trigger
         for trigger in node.triggers
-        if (version := state.versions.get(trigger)) is not None
+        if (version := state.versions.get(trigger))  # not one that no write has had
         and (trigger not in seen or version > seen[trigger])  # type: ignore[operator]
         and state.channels[trigger].is_available()
     )

@@ -13,10 +13,12 @@ from phalanx.channels import DeltaChannel
 from phalanx.channels.base import MISSING
 from phalanx.checkpoint.base import (
     CHECKPOINT_FORMAT,
+    ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
+    Version,
 )
 from phalanx.checkpoint.configs import CheckpointAddress, with_config_metadata
 from phalanx.checkpoint.ids import checkpoint_id, derived_id
@@ -129,7 +131,10 @@ class Recorder:
             channel = delta.channel_of(state)
             self.values.pop(name, None)
             if name not in state.versions:
-                continue
+                if order.exact or order.parent_id is None or not state.versions:
+                    continue
+                # Never written to; but writes that were dropped may lie before, and would be taken for its own.
+                state.versions[name] = _before_all(state.versions)
             delta.supersteps += 1
             cut_off = not order.exact or order.parent_id is None or self.snapshots_only
             given = order.source == "input" and name in order.changed
@@ -155,6 +160,11 @@ class Recorder:
             for channel, value in writes
             if channel not in self.untracked
         ]
+
+
+def _before_all(versions: ChannelVersions) -> Version:
+    """A version that no write has had, so that it makes no node due."""
+    return type(next(iter(versions.values())))()
 
 
 def without_untracked(packet: Send, untracked: frozenset[str]) -> Send:

@@ -1,7 +1,7 @@
 """What a compiled graph offers to look at the state of its threads, and to change it."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from phalanx.checkpoint.base import BaseCheckpointSaver
@@ -136,12 +136,16 @@ class ThreadApi:
     def _view(self, config: RunnableConfig) -> ThreadView:
         return ThreadView.of(cast("Pregel", self), merge_configs(self.config, config))
 
-    def _alone_on(self, view: ThreadView) -> AbstractContextManager[object]:
-        """Keep runs on a cluster from the thread in the meantime."""
+    @contextmanager
+    def _alone_on(self, view: ThreadView) -> Generator[None, None, None]:
+        """Keep runs from the thread in the meantime: those of this process, and those on the cluster."""
         cluster, saver = self._cluster(), self._saver_for_state()
-        if cluster is not None and saver is cluster.saver:
-            return cluster.alone_on(view.config)
-        return alone_on(saver, CheckpointAddress.of(view.config).thread_id)
+        with ExitStack() as held:
+            if cluster is None or saver is not cluster.saver:
+                held.enter_context(alone_on(saver, CheckpointAddress.of(view.config).thread_id))
+            if cluster is not None:
+                held.enter_context(cluster.alone_on(view.config, saver))
+            yield
 
     def _saver_for_state(self) -> BaseCheckpointSaver:
         if self.checkpointer is not None and not isinstance(self.checkpointer, bool):

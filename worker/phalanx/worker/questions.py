@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from xxhash import xxh3_128_hexdigest
 
 from phalanx.errors import mark_invalid_resume
+from phalanx.types import Interrupt
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -15,6 +16,15 @@ def question_id(namespace: str, number: int) -> str:
     """The id of a task's n-th question, from 0: the same whenever the task runs, and of no other question."""
     place = namespace if number == 0 else f"{namespace}|{number}"
     return xxh3_128_hexdigest(place.encode("utf-8", "surrogatepass"))
+
+
+NOT_ANSWERED: Final = Interrupt(None, id="")
+"""Among a task's answers, for a question that was passed over: a later one of the task was answered first."""
+
+
+def is_answer(kept: object) -> bool:
+    """Whether what is kept for a question is an answer to it."""
+    return not (isinstance(kept, Interrupt) and kept.id == NOT_ANSWERED.id)
 
 
 @dataclass(frozen=True, slots=True)

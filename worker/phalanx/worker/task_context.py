@@ -15,7 +15,7 @@ from phalanx.types import Interrupt, StreamWriter
 from phalanx.worker.functions import UserFunction
 from phalanx.worker.injection import Wanted
 from phalanx.worker.lineage import Lineage, call_namespace, lasting, task_namespace
-from phalanx.worker.questions import AnswerSchema, question_id
+from phalanx.worker.questions import AnswerSchema, is_answer, question_id
 from phalanx.worker.timeouts import Clockwork
 
 Error = TypeVar("Error", bound=BaseException)
@@ -163,7 +163,7 @@ class TaskContext:
             if number >= len(self.answers):
                 self.answers = [*self.answers, *self.run.lineage.loose.take()]
         schema = AnswerSchema.of(response_schema)
-        if number >= len(self.answers):
+        if number >= len(self.answers) or not is_answer(self.answers[number]):
             question = Interrupt(value, question_id(self.namespace, number), schema.shown)
             raise GraphInterrupt((question,))
         return schema.checked(self.answers[number])
