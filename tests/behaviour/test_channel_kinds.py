@@ -73,7 +73,7 @@ def test_writes_of_a_superstep_that_was_given_up_are_no_part_of_a_delta_channel(
     failing = [True]
 
     def good(state: Kinds) -> Update:
-        return {"log": [f"after {state['seen']}"]}
+        return {"log": [f"after {state.get('seen')}"]}
 
     def fails_once(_: Kinds) -> None:
         if failing:
