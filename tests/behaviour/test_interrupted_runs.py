@@ -117,6 +117,7 @@ def test_what_a_node_sets_in_its_context_is_its_own(drive: Drive) -> None:
     assert mine.get() == "unset"
 
 
+@pytest.mark.ours_only("there any reason will do")
 @pytest.mark.parametrize("reason", [5, None, b"x"], ids=repr)
 def test_a_reason_to_stop_must_be_a_text_and_a_wrong_one_costs_no_thread(drive_kept: Drive, reason: Any) -> None:
     def asks(_: Words, runtime: Runtime) -> Update:
@@ -153,6 +154,7 @@ def test_a_coroutine_that_cancels_itself_beside_another_ends_the_run() -> None:
         asyncio.run(run())
 
 
+@pytest.mark.ours_only("there an attempt costs several tasks of the event loop")
 def test_many_retries_on_an_event_loop_start_no_more_tasks_than_there_is_work() -> None:
     started = 0
 
