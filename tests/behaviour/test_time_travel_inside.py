@@ -12,7 +12,7 @@ from tests.behaviour.drivers import Drive, compiled, thread
 from tests.behaviour.states import Update, Words
 
 from phalanx.config import RunnableConfig
-from phalanx.types import StateSnapshot
+from phalanx.types import StateSnapshot, interrupt
 
 both_ways = pytest.mark.parametrize(
     "called", [False, pytest.param(True, marks=pytest.mark.kept_by_workers)], ids=["as a node", "called by a node"]
@@ -190,3 +190,25 @@ def test_after_an_update_of_the_past_a_state_that_lasts_is_as_it_was_then(drive_
 
     assert drive_kept.invoke(graph, None, address)["other"] == ["0"]
     assert identity(drive_kept.get_state(graph, config)) > identity(old)
+
+
+@pytest.mark.rule("travel-6")
+@pytest.mark.kept_by_workers
+@pytest.mark.ours_only("there the graph inside begins from its latest state, and the answer is lost")
+def test_a_question_in_a_state_that_lasts_is_answered_anew_from_what_it_was_then(drive_kept: Drive) -> None:
+    inner = compiled(in_a_row(x=lambda state: {"words": [interrupt(str(len(state["words"])))]}), checkpointer=True)
+
+    def node(_: Words) -> Update:
+        return {"other": inner.invoke({"last": "l"})["words"], "count": 1}
+
+    builder = in_a_row(b=node)
+    builder.add_conditional_edges("b", lambda state: "b" if state["count"] % 2 else "__end__", ["b", "__end__"])
+    graph, config = drive_kept.keeping(builder), thread(f"lasting and answered anew {drive_kept.name}")
+    assert asked(drive_kept.invoke(graph, {}, config)) == ["0"]
+    old = drive_kept.get_state(graph, config)
+    for answer in ("a", "b"):
+        resume(drive_kept, graph, config, answer)
+    assert drive_kept.get_state(graph, config).values["other"] == ["a", "b"]
+
+    assert asked(resume(drive_kept, graph, old.config, "A")) == ["1"]
+    assert resume(drive_kept, graph, config, "B")["other"] == ["A", "B"]

@@ -132,14 +132,15 @@ async def _open_inside(access: SaverAccess, place: Place, around: Lineage) -> Op
         left, copy = around.before
         if left < _id_of(found) < copy:  # of what happened after the point that the thread was set back to
             found = await access.newest(here, lambda _: True, place.address(left).config())
-    if found is None or not _is_for(found, place):
-        return Opened(found)
-    if around.again:
-        asked = await access.newest(here, lambda each: _asked_in(each, around.answers))
+    if found is None:
+        return Opened(None)
+    if around.again:  # the state may have lasted until now, and be of a later task
+        asked = await access.newest(here, lambda each: _is_for(each, place) and _asked_in(each, around.answers))
         if asked is not None:
-            return Opened(
-                asked, Beginning(again=_id_of(asked) != _id_of(found), continues=True, answers=around.answers)
-            )
+            again = _id_of(asked) != _id_of(found)
+            return Opened(asked, Beginning(again=again, continues=True, answers=around.answers))
+    if not _is_for(found, place):
+        return Opened(found)
     return Opened(found, Beginning(continues=True, answers=around.answers))
 
 
