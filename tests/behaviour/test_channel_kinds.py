@@ -12,6 +12,7 @@ from phalanx.channels import DeltaChannel, UntrackedValue
 from phalanx.constants import START
 from phalanx.errors import GraphRecursionError
 from phalanx.graph import StateGraph
+from phalanx.types import Command, interrupt
 
 
 def extend(value: list[str], writes: Sequence[list[str]]) -> list[str]:
@@ -102,3 +103,27 @@ def test_writes_after_a_checkpoint_are_no_part_of_a_delta_channel_in_its_copy(dr
     assert drive_kept.invoke(graph, None, first.config)["log"] == ["a", "b", "c"]
     assert drive_kept.get_state(graph, config).values["log"] == ["a", "b", "c"]
     assert drive_kept.invoke(graph, {}, config)["log"] == ["a", "b", "c", "a", "b", "c"]
+
+
+@pytest.mark.rule("channel-6")
+@pytest.mark.ours_only("there the first answer counts")
+def test_a_question_answered_anew_leaves_the_delta_channels_of_other_branches(drive_kept: Drive) -> None:
+    def ask(_: Kinds) -> Update:
+        return {"log": ["approved"]} if interrupt("may I?") == "yes" else {"seen": "no"}
+
+    builder = StateGraph(Kinds)
+    builder.add_node("ask", ask)
+    builder.add_node("look", look)
+    builder.add_edge(START, "ask")
+    builder.add_edge("ask", "look")
+    graph, config = drive_kept.keeping(builder), thread("answered anew")
+    drive_kept.invoke(graph, {"log": ["asked"]}, config)
+    asked = drive_kept.get_state(graph, config)
+    drive_kept.invoke(graph, Command[str](resume="no"), config)
+    no = drive_kept.get_state(graph, config)
+    drive_kept.invoke(graph, {"log": ["more"], "seen": "more"}, asked.config)
+    more = drive_kept.get_state(graph, config)
+
+    assert drive_kept.invoke(graph, Command[str](resume="yes"), asked.config)["log"] == ["asked", "approved", "c"]
+    assert drive_kept.get_state(graph, no.config).values["log"] == ["asked", "c"]
+    assert drive_kept.get_state(graph, more.config).values["log"] == ["asked", "more"]

@@ -142,9 +142,9 @@ class Run:
         abandoned = [TaskWrites(task.path, task.name, task.triggers, ()) for task in self.plan()]
         first = TaskWrites((), INPUT, (), self.input_writes(given))
         changed = apply_writes(self.blueprint, self.state, [*abandoned, first], self.settings.next_version)
-        nothing_pending = not self.pending.finished and not self.pending.commands
+        exact = not self.pending.finished and not self.pending.commands and not self.pending.may_change
         self.pending = NOTHING_PENDING
-        return [self._commit("input", stamp, changed, exact=nothing_pending), *self._next_step()]
+        return [self._commit("input", stamp, changed, exact=exact), *self._next_step()]
 
     def _asked(self) -> Asked:
         pending = self.pending
@@ -390,7 +390,7 @@ class Run:
             if task_id in self.tasks:
                 self.handle(TaskFailed(task_id, error, restored=True))
         known = pending.finished.keys() <= self.tasks.keys()
-        self._exact = pending is NOTHING_PENDING or (known and not self.beginning.again)
+        self._exact = known and not self.beginning.again and not pending.may_change
         for task_id, writes in pending.finished.items():
             if task_id not in answers.tasks:
                 orders += self.handle(TaskFinished(task_id, writes, restored=True))

@@ -72,6 +72,11 @@ class Pending:
     questions: Mapping[str, Sequence[Interrupt]] = field(default_factory=dict[str, Sequence[Interrupt]])
     answers: Mapping[str, Sequence[object]] = field(default_factory=dict[str, Sequence[object]])
 
+    @property
+    def may_change(self) -> bool:
+        """Whether what is pending may become something else later: a question may be answered anew at any time."""
+        return bool(self.questions or self.answers)
+
 
 NOTHING_PENDING: Final = Pending()
 
