@@ -209,11 +209,15 @@ class Cluster:
             ThreadBusyError: a run drives it.
         """
         store = self._store(config, Place(_thread_of(config)), saver, "")
+        nothing_there = bool(store.ttl_s) and not self._connections.client.exists(store.keys.lease)
         lease = store.acquire(f"update-{uuid.uuid4()}")
         try:
             yield
         finally:
-            store.release(lease, [])
+            if nothing_there:  # the thread is kept elsewhere, and no run has left anything here
+                store.drop(lease, [])
+            else:
+                store.release(lease, [])
 
     def driver(
         self,
